@@ -1,0 +1,317 @@
+"""Every error the Router raises, as one tree.
+
+    Failure
+    ├── Invalid · TooLarge · WrongMediaType · KeyReused · Unsupported    not as written
+    ├── Unauthenticated · Forbidden · NotFound                           not for this caller
+    ├── NotRunning · NotRunningYet · Destroyed                           not in this state
+    ├── NoPool · StoreBusy · Internal                                    not now
+    └── ProviderFailure                        what a pool answered
+        ├── Refused                            surely no effect
+        │   ├── Capacity · RateLimited · Quota · Region                  ask elsewhere
+        │   ├── Outage · PoolUnsupported · BrokenPool                    ask elsewhere
+        │   └── Permission · Policy · Rejected · Conflicted              final
+        ├── Gone                               the provider has no such instance
+        ├── FileMissing                        the instance lives, the path does not
+        └── Unknown                            the effect may have happened
+            └── ProtocolBroken                 the answer cannot be used
+
+A class is a problem type: `code`, `klass`, `status` and the rest are class attributes, so the test
+that maps every class to its problem document needs no second table. Messages are ours: provider
+text never enters.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class FailureClass(StrEnum):
+    """The closed list of `class` values a client can branch on."""
+
+    CAPACITY = "capacity"
+    RATE_LIMITED = "rate_limited"
+    QUOTA = "quota"
+    REGION = "region"
+    OUTAGE = "outage"
+    UNSUPPORTED = "unsupported"
+    INVALID = "invalid"
+    PERMISSION = "permission"
+    POLICY = "policy"
+    CONFLICT = "conflict"
+    NOT_FOUND = "not_found"
+    UNKNOWN_OUTCOME = "unknown_outcome"
+    INTERNAL = "internal"
+
+
+class Effect(StrEnum):
+    """May the requested effect have happened?"""
+
+    NONE = "none"
+    DONE = "done"
+    UNKNOWN = "unknown"
+
+
+class Failure(Exception):
+    """Root of the tree; carries what a client may be told and nothing else."""
+
+    code: ClassVar[str] = "internal"
+    klass: ClassVar[FailureClass] = FailureClass.INTERNAL
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Something went wrong in the Router"
+    retryable: ClassVar[bool] = False
+    effect: ClassVar[Effect] = Effect.NONE
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        retry_after: int | None = None,
+        fields: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """`detail` is shown to the client; `retry_after` is in seconds; `fields` are (path,
+        reason) pairs.
+        """
+        super().__init__(detail or self.title)
+        self.detail = detail or self.title
+        self.retry_after = retry_after
+        self.fields = fields
+
+
+class Invalid(Failure):
+    """The request does not satisfy the contract."""
+
+    code, klass, status = "invalid_request", FailureClass.INVALID, 400
+    title = "The request is not valid"
+
+
+class TooLarge(Invalid):
+    """A body or field is over a documented limit."""
+
+    code, status = "too_large", 413
+    title = "The request is over a limit"
+
+
+class WrongMediaType(Invalid):
+    """The body is not of a content type this operation takes."""
+
+    code, status = "unsupported_media_type", 415
+    title = "The content type is not supported here"
+
+
+class KeyReused(Failure):
+    """The idempotency key belongs to another request body."""
+
+    code, klass, status = "idempotency_key_reused", FailureClass.CONFLICT, 422
+    title = "This idempotency key was used with another body"
+
+
+class Unsupported(Failure):
+    """No pool can enforce an option the caller set."""
+
+    code, klass, status = "unsupported", FailureClass.UNSUPPORTED, 422
+    title = "No pool can serve this request as written"
+
+
+class Unauthenticated(Failure):
+    """No valid API key came with the request."""
+
+    code, klass, status = "unauthenticated", FailureClass.PERMISSION, 401
+    title = "A valid API key is required"
+
+
+class Forbidden(Failure):
+    """The API key lacks the scope for this operation."""
+
+    code, klass, status = "forbidden", FailureClass.PERMISSION, 403
+    title = "This API key may not do that"
+
+
+class NotFound(Failure):
+    """Nothing there, or nothing the caller may see: the same answer."""
+
+    code, klass, status = "not_found", FailureClass.NOT_FOUND, 404
+    title = "Not found"
+
+
+class NotRunning(Failure):
+    """The sandbox is not in a state that can serve this call."""
+
+    code, klass, status = "not_running", FailureClass.CONFLICT, 409
+    title = "The sandbox is not running"
+
+
+class NotRunningYet(NotRunning):
+    """The sandbox is on its way to running: try again soon."""
+
+    code, retryable = "not_running_yet", True
+    title = "The sandbox is not running yet"
+
+
+class Destroyed(Failure):
+    """The sandbox was destroyed while this request was under way."""
+
+    code, klass, status = "destroyed", FailureClass.CONFLICT, 409
+    title = "The sandbox was destroyed meanwhile"
+    effect = Effect.DONE
+
+
+class NoPool(Failure):
+    """Every eligible pool was asked and none could serve it now."""
+
+    code, klass, status, retryable = "no_pool_available", FailureClass.CAPACITY, 503, True
+    title = "No pool could serve this now"
+
+
+class StoreBusy(Failure):
+    """The Router's own store did not take the write in time."""
+
+    code, klass, status, retryable = "store_busy", FailureClass.OUTAGE, 503, True
+    title = "The Router's store is busy"
+    effect = Effect.UNKNOWN
+
+
+class Internal(Failure):
+    """A fault of ours."""
+
+
+class ProviderFailure(Failure):
+    """A pool's answer that is not success. `elsewhere`: may another pool be asked?"""
+
+    code, klass, status = "provider_failure", FailureClass.OUTAGE, 502
+    title = "The provider did not do it"
+    elsewhere: ClassVar[bool] = False
+    temporary: ClassVar[bool] = False
+
+
+class Refused(ProviderFailure):
+    """The provider surely did nothing."""
+
+    code = "provider_refused"
+
+
+class Capacity(Refused):
+    """The provider has no room for this shape."""
+
+    code, klass, status = "provider_capacity", FailureClass.CAPACITY, 503
+    elsewhere = temporary = retryable = True
+    title = "The provider has no capacity"
+
+
+class RateLimited(Refused):
+    """The account is temporarily rate-limited."""
+
+    code, klass, status = "provider_rate_limited", FailureClass.RATE_LIMITED, 503
+    elsewhere = temporary = retryable = True
+    title = "The provider limits this account's rate"
+
+
+class Quota(Refused):
+    """An account quota, plan limit or balance is exhausted."""
+
+    code, klass, status = "provider_quota", FailureClass.QUOTA, 503
+    elsewhere = True
+    title = "The provider account's quota is exhausted"
+
+
+class Region(Refused):
+    """The requested location is unavailable."""
+
+    code, klass, status = "provider_region", FailureClass.REGION, 503
+    elsewhere = True
+    title = "The provider cannot serve this region"
+
+
+class Outage(Refused):
+    """The provider could not be reached at all: the request was surely never sent, or is listed as
+    an outage.
+    """
+
+    code, klass, status = "provider_outage", FailureClass.OUTAGE, 503
+    elsewhere = temporary = retryable = True
+    title = "The provider cannot be reached"
+
+
+class PoolUnsupported(Refused):
+    """The provider says it cannot do this with this account."""
+
+    code, klass, status = "provider_unsupported", FailureClass.UNSUPPORTED, 422
+    elsewhere = True
+    title = "The provider does not support this"
+
+
+class BrokenPool(Refused):
+    """The provider rejects our credential (401): our fault, never the client's."""
+
+    code, klass, status = "pool_broken", FailureClass.OUTAGE, 503
+    elsewhere = True
+    title = "A pool's credential is not accepted"
+
+
+class Permission(Refused):
+    """The provider refuses this for lack of permission (403)."""
+
+    code, klass, status = "provider_permission", FailureClass.PERMISSION, 403
+    title = "The provider does not permit this"
+
+
+class Policy(Refused):
+    """The provider refuses this by policy."""
+
+    code, klass, status = "provider_policy", FailureClass.POLICY, 403
+    title = "The provider refuses this by policy"
+
+
+class Rejected(Refused):
+    """The provider says the request is wrong."""
+
+    code, klass, status = "provider_rejected", FailureClass.INVALID, 422
+    title = "The provider rejects this request"
+
+
+class Conflicted(Refused):
+    """The instance is in a state or transition that forbids this now."""
+
+    code, klass, status = "provider_conflict", FailureClass.CONFLICT, 409
+    temporary = retryable = True
+    title = "The provider reports a conflicting state"
+
+
+class Gone(ProviderFailure):
+    """The provider has no such instance."""
+
+    code, klass, status = "instance_gone", FailureClass.NOT_FOUND, 409
+    title = "The provider no longer has this sandbox"
+
+
+class FileMissing(ProviderFailure):
+    """The path does not exist in the sandbox."""
+
+    code, klass, status = "file_not_found", FailureClass.NOT_FOUND, 404
+    title = "No such file or directory in the sandbox"
+
+
+class Unknown(ProviderFailure):
+    """Nobody can say whether the effect happened."""
+
+    code, klass, status = "unknown_outcome", FailureClass.UNKNOWN_OUTCOME, 502
+    effect = Effect.UNKNOWN
+    title = "The provider's answer was lost; the effect may have happened"
+
+
+class ProtocolBroken(Unknown):
+    """The provider's answer cannot be understood or must not be followed."""
+
+    code = "provider_protocol"
+    title = "The provider's answer cannot be used"
+
+
+def tree(root: type[Failure] = Failure) -> tuple[type[Failure], ...]:
+    """Every class of the tree, root first."""
+    found = [root]
+    for child in root.__subclasses__():
+        found.extend(tree(child))
+    return tuple(found)
+
+
+BY_CODE: dict[str, type[Failure]] = {cls.code: cls for cls in reversed(tree())}
