@@ -1,0 +1,170 @@
+"""Items as text, and everything DynamoDB would refuse: one page for all local drivers."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sandbox_router.table import (
+    INDEXES,
+    PK,
+    SK,
+    Check,
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Update,
+    Value,
+    Write,
+    applied,
+)
+
+MAX_WRITES, MAX_ITEM, MAX_DEPTH, MAX_INT = 100, 400 * 1024, 32, 2**63 - 1
+_BYTES = "\udc00"  # no stored string can be this key: lone surrogates are refused
+Position = tuple[Value, str, str]
+"""Where a page ended: sort value, pk, sk."""
+
+
+def check(writes: tuple[Write, ...]) -> None:
+    """Refuse what no driver stores, before anything is looked at."""
+    if len(writes) > MAX_WRITES:
+        raise ValueError(f"{len(writes)} writes in one transaction, at most {MAX_WRITES}")
+    if len({write.key for write in writes}) < len(writes):
+        raise ValueError("two writes of one transaction have the same key")
+    for write in writes:
+        check_key(write.key)
+        _check_condition(write.when)
+        match write:
+            case Put():
+                keyed = {**write.item, PK: write.key[0], SK: write.key[1]}
+                if {**keyed, **write.item} != keyed:
+                    raise ValueError("the item's own key is another one")
+                weight(keyed)
+            case Update():
+                _check_update(write)
+            case Delete() | Check():
+                pass
+
+
+def check_key(key: Key) -> None:
+    """Both parts are strings with something in them."""
+    for part in key:
+        if weight(part, str) == 0:
+            raise ValueError("a key part is empty")
+
+
+def _check_update(write: Update) -> None:
+    names = [*write.set, *write.remove, *write.add]
+    if len(set(names)) < len(names):
+        raise ValueError("an update names one attribute twice")
+    if {PK, SK} & set(names):
+        raise ValueError("an update cannot change the key")
+    weight(dict(write.set))
+    for more in write.add.values():
+        weight(more, int)
+
+
+def _check_condition(condition: Condition) -> None:
+    for test in (test for tests in condition for test in tests):
+        if test.op in ("<", "<=", ">", ">="):
+            weight(test.value, str, int, bytes)
+        else:
+            weight(test.value)
+
+
+def weight(value: Value, *allowed: type, depth: int = 0) -> int:
+    """About the bytes DynamoDB counts; TypeError for what is no value, else ValueError.
+
+    Subclasses (enums, booleans as numbers) are no values: they would come back as another type,
+    and conditions compare types.
+    """
+    kind = type(value)
+    if allowed and kind not in allowed:
+        raise TypeError(f"{kind.__name__} cannot stand here")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
+    match value:
+        case str() if kind is str:
+            return len(value.encode())  # a lone surrogate raises a ValueError here
+        case int() if kind is int:
+            if not -MAX_INT <= value <= MAX_INT:
+                raise ValueError("a number is over 64 bits")
+            return 10
+        case bytes() if kind is bytes:
+            return len(value)
+        case bool() | None:
+            return 1
+        case list() if kind is list:
+            return 3 + sum(1 + weight(each, depth=depth + 1) for each in value)
+        case dict() if kind is dict:
+            each = value.items()
+            return 3 + sum(1 + weight(k, str) + weight(v, depth=depth + 1) for k, v in each)
+    raise TypeError(f"{kind.__name__} is no value of an item")
+
+
+def after(write: Write, before: Item | None) -> Item | None:
+    """`applied`, with DynamoDB's refusals of what it would store."""
+    if isinstance(write, Update):
+        for attr in write.add:
+            weight((before or {}).get(attr, 0), int)
+    item = applied(write, before)
+    if item is not None and weight(dict(item)) > MAX_ITEM:
+        raise ValueError(f"an item over {MAX_ITEM} bytes")
+    for hashed, sorts in INDEXES.values() if item else ():
+        if item and weight(item.get(hashed, "-"), str) == 0:
+            raise ValueError(f"{hashed} is empty")
+        weight((item or {}).get(sorts, 0), str, int)
+    return item
+
+
+def places(item: Item) -> dict[str, tuple[Value, Value]]:
+    """Hash and sort value for each index the item is in."""
+    return {
+        name: (item[hashed], item[sorts])
+        for name, (hashed, sorts) in INDEXES.items()
+        if hashed in item and sorts in item
+    }
+
+
+def encode(item: Item) -> str:
+    """The item as text."""
+    return json.dumps(item, default=_tagged, separators=(",", ":"))
+
+
+def _tagged(value: object) -> Mapping[str, str]:
+    assert isinstance(value, bytes)
+    return {_BYTES: base64.b64encode(value).decode()}
+
+
+def decode(text: str) -> dict[str, Any]:
+    """The item of a text `encode` made."""
+    item = json.loads(text, object_hook=_untagged)
+    assert isinstance(item, dict)
+    return item
+
+
+def _untagged(value: dict[str, Any]) -> Value:
+    return base64.b64decode(value[_BYTES]) if _BYTES in value else value
+
+
+def to_cursor(index: str | None, hash: str, descending: bool, position: Position) -> str:
+    """An opaque cursor that only its own query takes."""
+    text = json.dumps([index, hash, descending, *position])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def from_cursor(index: str | None, hash: str, descending: bool, cursor: str) -> Position:
+    """The position in a cursor of this query; ValueError for any other text."""
+    try:
+        *query, sort, pk, sk = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        weight(sort, str, int)
+        check_key((pk, sk))
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError("not a cursor") from None
+    if query != [index, hash, descending]:
+        raise ValueError("a cursor of another query")
+    return sort, pk, sk
