@@ -21,7 +21,8 @@ help: ## this list
 
 setup: ## .venv with what `make run` needs; instant when the locks did not change
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.13 ..." >&2; exit 1; }
+	  echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) -V 2>/dev/null || echo missing)." \
+	    "Name one: make PYTHON=python3.13 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make a venv. On Debian and Ubuntu: apt-get install" \
 	    "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" >&2; exit 1; }

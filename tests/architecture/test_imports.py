@@ -21,8 +21,9 @@ USE_CASES = {"store", "routing", "model", "ports"}
 CORE = {
     "model": set[str](),
     "table": set[str](),  # the storage language: keys, conditions, writes
+    "codec": set[str](),  # dataclasses as items
     "ports": {"model", "table"},
-    "store": {"model", "ports", "table"},
+    "store": {"model", "ports", "table", "codec"},
     "routing": {"model"},
     "lifecycle": USE_CASES,
     "reconcile": USE_CASES,

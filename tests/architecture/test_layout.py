@@ -27,7 +27,7 @@ FOLDERS = {
     "infra": {"cloud", "local", "cli", "decisions"},
     "tests": {
         *("unit", "sim", "contract", "integration", "local", "cloud"),
-        *("security", "architecture", "bench"),
+        *("security", "architecture", "bench", "fakes"),
     },
 }
 PROVIDER = {"__init__.py", "profile.json", "declare.py", "wire.py", "provider.py"}
