@@ -1,0 +1,153 @@
+"""The HTTP gateway of one machine: API Gateway's REST behaviour in front of the real handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from infra.local.authorizer import Authorizer
+from infra.local.connection import HEADER_BYTES, HEADERS_TOO_LARGE, RAW_HEADERS
+from infra.local.invocation import Stream, invoke, refusal
+from infra.local.proxy_event import Call, Headers, Reply
+from infra.local.routes import Routes
+from sandbox_router.model.failure import NotFound, TooLarge, Unknown
+
+BODY_BYTES = 10 * 1024 * 1024
+THREADS = 64
+INTEGRATION_SECONDS = 29.0
+HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class ClientGone(Exception):
+    """Nobody waits for an answer any more."""
+
+
+class Gateway:
+    """An ASGI application; functions run in threads, as many at once as Lambda would run here."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        authorizer: Authorizer,
+        context: Callable[[], contextvars.Context] = contextvars.copy_context,
+    ) -> None:
+        """`context` makes the context a function's code runs in."""
+        self._routes = routes
+        self._authorizer = authorizer
+        self._context = context
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="call")
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        request_id = str(uuid.uuid4())
+        try:
+            call = await _read(scope, receive, request_id)
+        except ClientGone:
+            return
+        except TooLarge as failure:
+            await _send(send, refusal(failure, request_id))
+            return
+        if sum(len(name) + len(value) for name, value in call.headers) > HEADER_BYTES:
+            await _send(send, refusal(TooLarge(HEADERS_TOO_LARGE), request_id, status=431))
+            return
+        context = self._context()
+        answer = await self._answer(call, context)
+        if isinstance(answer, Stream):
+            await self._stream(answer, context, receive, send)
+        else:
+            await _send(send, answer)
+
+    async def _answer(self, call: Call, context: contextvars.Context) -> Reply | Stream:
+        found = self._routes.find(call.method, call.path)
+        if found is None:
+            return refusal(NotFound(), call.request_id)
+        route, target = found
+        running = asyncio.get_running_loop().run_in_executor(
+            self._threads, context.run, invoke, self._authorizer, call, route, target
+        )
+        done, _ = await asyncio.wait({running}, timeout=min(route.timeout, INTEGRATION_SECONDS))
+        if done:
+            return running.result()
+        # A thread cannot be ended: its work goes on unseen, as a Lambda's does after the gateway.
+        return refusal(Unknown("The answer did not come in time"), call.request_id, status=504)
+
+    async def _stream(
+        self, answer: Stream, context: contextvars.Context, receive: Receive, send: Send
+    ) -> None:
+        """Pass frames on as they come, and no longer than somebody reads them."""
+        loop = asyncio.get_running_loop()
+        gone = asyncio.ensure_future(_disconnected(receive))
+        await send(_start(answer.status, answer.headers))
+        try:
+            while not gone.done():
+                frame = await loop.run_in_executor(self._threads, context.run, _next, answer.frames)
+                body = {"type": "http.response.body", "body": frame or b""}
+                await send({**body, "more_body": frame is not None})
+                if frame is None:
+                    return
+        finally:
+            gone.cancel()
+            if (close := getattr(answer.frames, "close", None)) is not None:
+                await loop.run_in_executor(self._threads, context.run, close)
+
+
+def _next(frames: Iterator[bytes]) -> bytes | None:
+    return next(frames, None)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read(scope: Message, receive: Receive, request_id: str) -> Call:
+    """The whole request; raises TooLarge as soon as it is, ClientGone."""
+    headers: Headers = [
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in scope["state"].get(RAW_HEADERS, scope["headers"])
+    ]
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > BODY_BYTES:
+            raise TooLarge(f"The body is over {BODY_BYTES} bytes")
+    return Call(
+        method=scope["method"],
+        path=scope["raw_path"].decode("ascii"),
+        query=scope["query_string"].decode("ascii"),
+        headers=headers,
+        body=bytes(body),
+        client=scope["client"][0] if scope["client"] else "127.0.0.1",
+        protocol=f"HTTP/{scope['http_version']}",
+        request_id=request_id,
+    )
+
+
+def _start(status: int, headers: Headers) -> Message:
+    kept = [
+        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+        for name, value in headers
+        if name.lower() not in HOP_BY_HOP
+    ]
+    return {"type": "http.response.start", "status": status, "headers": kept}
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    start = _start(reply.status, reply.headers)
+    if reply.status != 204:
+        start["headers"].append((b"content-length", str(len(reply.body)).encode()))
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if reply.status == 204 else reply.body})

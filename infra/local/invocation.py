@@ -1,0 +1,90 @@
+"""One call of a function behind the gateway: authorizer, event, handler, answer. Blocking."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, runtime_checkable
+
+from infra.local.authorizer import Authorizer, Denied
+from infra.local.proxy_event import Call, Headers, Malformed, Reply, Target, proxy_event, reply_of
+from infra.local.routes import Context, Route
+from sandbox_router.model.failure import (
+    Effect,
+    Failure,
+    Internal,
+    Invalid,
+    Unauthenticated,
+)
+from sandbox_router.model.problem import problem
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Streamed(Protocol):
+    """An answer that comes in frames, as a function gives it."""
+
+    status: int
+    headers: Mapping[str, str]
+    frames: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The same, ready for the wire."""
+
+    status: int
+    headers: Headers
+    frames: Iterator[bytes]
+
+
+def invoke(authorizer: Authorizer, call: Call, route: Route, target: Target) -> Reply | Stream:
+    """Call the function behind a route; every failure is an answer."""
+    try:
+        admitted = None if route.public else authorizer.admit(call, target)
+        event = proxy_event(call, target, datetime.now(UTC), admitted)
+    except Denied:
+        return refusal(Unauthenticated(), call.request_id)
+    except Malformed as error:
+        return refusal(Invalid(str(error)), call.request_id)
+    except Exception:
+        log.exception("the authorizer failed")
+        return refusal(Internal(), call.request_id)
+    try:
+        context = Context(route.function, route.timeout, route.memory)
+        return _usable(route.handler(event, context), call.request_id)
+    except Exception:
+        log.exception("function %s failed", route.function)
+        return refusal(Internal(), call.request_id, status=502, outcome=Effect.UNKNOWN)
+
+
+def _usable(answer: Any, request_id: str) -> Reply | Stream:
+    if isinstance(answer, Streamed):
+        headers = _traced(list(answer.headers.items()), request_id)
+        return Stream(answer.status, headers, iter(answer.frames))
+    reply = reply_of(answer)
+    return Reply(reply.status, _traced(reply.headers, request_id), reply.body)
+
+
+def _traced(headers: Headers, request_id: str) -> Headers:
+    """Every answer carries a request id."""
+    if any(name.lower() == "x-request-id" for name, _ in headers):
+        return headers
+    return [*headers, ("X-Request-Id", request_id)]
+
+
+def refusal(
+    failure: Failure, request_id: str, status: int | None = None, outcome: Effect | None = None
+) -> Reply:
+    """The gateway's own answer: a problem document. `status` where only the gateway has it."""
+    document = problem(failure, request_id)
+    document |= {} if status is None else {"status": status}
+    document |= {} if outcome is None else {"outcome": str(outcome)}
+    headers = [("Content-Type", "application/problem+json"), ("X-Request-Id", request_id)]
+    if isinstance(failure, Unauthenticated):
+        headers.append(("WWW-Authenticate", "Bearer"))
+    return Reply(document["status"], headers, json.dumps(document).encode())

@@ -1,0 +1,54 @@
+"""The web server under the gateway: loopback only, stopped by its owner, not by signals."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from infra.local.connection import Connection
+
+LOOPBACK = "127.0.0.1"
+DRAIN_SECONDS = 5
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, leaving the signals to the process that runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Nothing to capture."""
+        yield
+
+
+def bind(port: int) -> socket.socket:
+    """A socket on a loopback port, 0 for any free one; raises OSError when it is taken."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((LOOPBACK, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def server(app: Any) -> Server:
+    """A server for an ASGI application; `run(sockets=[...])` serves until `should_exit`."""
+    return Server(
+        uvicorn.Config(
+            app,
+            http=Connection,
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    )
