@@ -11,7 +11,7 @@ from typing import Any
 
 from infra.local.authorizer import Authorizer
 from infra.local.connection import HEADER_BYTES, HEADERS_TOO_LARGE, RAW_HEADERS
-from infra.local.invocation import Stream, invoke, refusal
+from infra.local.invocation import Around, Stream, invoke, refusal, undisturbed
 from infra.local.proxy_event import Call, Headers, Reply
 from infra.local.routes import Routes
 from sandbox_router.model.failure import NotFound, TooLarge, Unknown
@@ -37,12 +37,12 @@ class Gateway:
         self,
         routes: Routes,
         authorizer: Authorizer,
-        context: Callable[[], contextvars.Context] = contextvars.copy_context,
+        around: Around = undisturbed,
     ) -> None:
-        """`context` makes the context a function's code runs in."""
+        """`around` is entered around every piece of a function's work."""
         self._routes = routes
         self._authorizer = authorizer
-        self._context = context
+        self._around = around
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="call")
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -58,7 +58,7 @@ class Gateway:
         if sum(len(name) + len(value) for name, value in call.headers) > HEADER_BYTES:
             await _send(send, refusal(TooLarge(HEADERS_TOO_LARGE), request_id, status=431))
             return
-        context = self._context()
+        context = contextvars.copy_context()
         answer = await self._answer(call, context)
         if isinstance(answer, Stream):
             await self._stream(answer, context, receive, send)
@@ -69,11 +69,12 @@ class Gateway:
         found = self._routes.find(call.method, call.path)
         if found is None:
             return refusal(NotFound(), call.request_id)
-        route, target = found
+        route = found[0]
         running = asyncio.get_running_loop().run_in_executor(
-            self._threads, context.run, invoke, self._authorizer, call, route, target
+            self._threads, context.run, invoke, self._authorizer, self._around, call, found
         )
-        done, _ = await asyncio.wait({running}, timeout=min(route.timeout, INTEGRATION_SECONDS))
+        limit = route.timeout if route.stream else min(route.timeout, INTEGRATION_SECONDS)
+        done, _ = await asyncio.wait({running}, timeout=limit)
         if done:
             return running.result()
         # A thread cannot be ended: its work goes on unseen, as a Lambda's does after the gateway.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
+from functions.edge.stream import Streamed
 from infra.local.authorizer import Authorizer, Denied
 from infra.local.proxy_event import Call, Headers, Malformed, Reply, Target, proxy_event, reply_of
 from infra.local.routes import Context, Route
@@ -21,29 +23,29 @@ from sandbox_router.model.failure import (
 )
 from sandbox_router.model.problem import problem
 
+Around = Callable[[Call], AbstractContextManager[object]]
 log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class Streamed(Protocol):
-    """An answer that comes in frames, as a function gives it."""
-
-    status: int
-    headers: Mapping[str, str]
-    frames: Iterator[bytes]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The same, ready for the wire."""
+    """A function's answer in frames, ready for the wire."""
 
     status: int
     headers: Headers
     frames: Iterator[bytes]
 
 
-def invoke(authorizer: Authorizer, call: Call, route: Route, target: Target) -> Reply | Stream:
+def undisturbed(call: Call) -> AbstractContextManager[object]:
+    """Nothing around a function's work."""
+    return nullcontext()
+
+
+def invoke(
+    authorizer: Authorizer, around: Around, call: Call, found: tuple[Route, Target]
+) -> Reply | Stream:
     """Call the function behind a route; every failure is an answer."""
+    route, target = found
     try:
         admitted = None if route.public else authorizer.admit(call, target)
         event = proxy_event(call, target, datetime.now(UTC), admitted)
@@ -56,10 +58,27 @@ def invoke(authorizer: Authorizer, call: Call, route: Route, target: Target) -> 
         return refusal(Internal(), call.request_id)
     try:
         context = Context(route.function, route.timeout, route.memory)
-        return _usable(route.handler(event, context), call.request_id)
+        with around(call):
+            answer = _usable(route.handler(event, context), call.request_id)
     except Exception:
         log.exception("function %s failed", route.function)
         return refusal(Internal(), call.request_id, status=502, outcome=Effect.UNKNOWN)
+    if isinstance(answer, Stream):
+        return replace(answer, frames=_surrounded(answer.frames, around, call))
+    return answer
+
+
+def _surrounded(frames: Iterator[bytes], around: Around, call: Call) -> Iterator[bytes]:
+    try:
+        while True:
+            with around(call):
+                frame = next(frames, None)
+            if frame is None:
+                return
+            yield frame
+    finally:
+        if isinstance(frames, Generator):
+            frames.close()
 
 
 def _usable(answer: Any, request_id: str) -> Reply | Stream:

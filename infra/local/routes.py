@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
+from functions.catalog import HTTP, Http
 from infra.local.proxy_event import Target
 
 Handler = Callable[[dict[str, Any], Any], Any]
@@ -25,6 +27,7 @@ class Route:
     timeout: float
     memory: int = 512
     public: bool = False
+    stream: bool = False
 
     @property
     def segments(self) -> list[str]:
@@ -42,6 +45,21 @@ class Route:
             elif want != have:
                 return None
         return found
+
+
+def of_catalog(rows: Iterable[Http] = HTTP) -> Iterator[Route]:
+    """A route per row of the catalog, with the row's real handler."""
+    for row in rows:
+        yield Route(
+            method=row.method,
+            template=row.path,
+            function=row.name,
+            handler=import_module(row.module).handler,
+            timeout=row.timeout,
+            memory=row.memory,
+            public=row.scope is None,
+            stream=row.stream,
+        )
 
 
 class Routes:

@@ -8,13 +8,13 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from functions.edge.stream import Streamed
 from infra.local.authorizer import Authorizer
 from infra.local.gateway import BODY_BYTES, Gateway
 from infra.local.routes import Context, Handler, Route, Routes
@@ -22,15 +22,6 @@ from infra.local.server import bind, server
 
 KEY = {"Authorization": "Bearer right"}
 PROBLEM = "application/problem+json"
-
-
-@dataclass
-class Streamed:
-    frames: Iterator[bytes]
-    status: int = 200
-    headers: Mapping[str, str] = field(
-        default_factory=lambda: {"Content-Type": "text/event-stream"}
-    )
 
 
 class Functions:
@@ -69,7 +60,7 @@ class Functions:
             finally:
                 self.closed.set()
 
-        return Streamed(frames())
+        return Streamed(200, {"Content-Type": "text/event-stream"}, frames())
 
     def crash(self, event: dict[str, Any], context: Context) -> dict[str, Any]:
         raise KeyError("CANARY")
