@@ -1,0 +1,251 @@
+"""One E2B account as a Provider, with commands, files, ports, pause and a movable lifetime.
+
+Facts: see `wire` for the control plane and `envd` for the agent inside the sandbox.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote
+
+import httpx
+
+from sandbox_router.model.capability import Profile
+from sandbox_router.model.failure import (
+    Conflicted,
+    Gone,
+    Invalid,
+    Outage,
+    ProtocolBroken,
+    Unknown,
+)
+from sandbox_router.model.secret import Secret
+from sandbox_router.ports import (
+    Command,
+    Endpoint,
+    Entry,
+    Exit,
+    Instance,
+    InstancePage,
+    Order,
+    Output,
+    Ref,
+)
+
+from ..answer import Answer, Verdicts
+from ..http import Call, Credential, Http
+from . import envd, files, process, wire
+
+API = "https://api.e2b.app"
+PAGE = 100
+PAGES = 20  # a look-up by full identity that needs more is no look-up
+
+
+class E2B:
+    """The account behind one key. `api_url`: another control plane; `sandbox_url`: one address
+    that reaches every sandbox of it, told apart by headers (self-hosted, local host).
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        key: Secret,
+        api_url: str | None = None,
+        sandbox_url: str | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._key = key
+        self._api = (api_url or API).rstrip("/")
+        self._timeouts = profile.timeouts
+        trusted: dict[str, Credential] = {}
+        if api_url:
+            trusted[api_url] = "account"
+        if sandbox_url:
+            trusted[sandbox_url] = "sandbox"
+        self._http = Http(profile.hosts, trusted, transport)
+        self._agents = envd.Agents(self._http, sandbox_url, profile.timeouts.call)
+
+    def close(self) -> None:
+        """Close the connections of this account."""
+        self._http.close()
+
+    def verify(self) -> None:
+        try:
+            self._call("GET", "/v2/sandboxes?limit=1").array()
+        except ProtocolBroken:
+            raise
+        except Unknown:
+            pass
+        else:
+            return
+        raise Outage  # a read without an effect is never in doubt
+
+    def create(self, order: Order, *, timeout: float) -> Instance:
+        answer = self._call(
+            "POST",
+            "/v2/sandboxes",
+            wire.create_body(order),
+            headers={"Idempotency-Key": wire.identity(order)},
+            expect=(201,),
+            verdicts=wire.CREATES,
+            timeout=timeout,
+        )
+        made = wire.created(answer.object(), order.tags)
+        self._agents.address(Ref(made.id, made.access))  # its domain must be one of E2B's
+        return made
+
+    def find(self, tags: Mapping[str, str]) -> Instance | None:
+        """The oldest match, so that looking up and destroying in turn ends with none left.
+
+        More than one can exist only if E2B forgot the idempotency key before a repeat.
+        """
+        matches: list[Instance] = []
+        cursor: str | None = None
+        for _ in range(PAGES):
+            page = self._page(wire.filter_query(tags), cursor)
+            # The filter is a help; only what the instance says itself counts.
+            matches += [i for i in page.instances if tags.items() <= i.tags.items()]
+            if (cursor := page.cursor) is None:
+                break
+        else:
+            raise ProtocolBroken
+        if not matches:
+            return None
+        oldest = min(matches, key=lambda i: (i.created_at or 0, i.id))
+        found = self.get(oldest.id)  # list entries have no tokens
+        return found if found is not None and tags.items() <= found.tags.items() else None
+
+    def get(self, instance_id: str) -> Instance | None:
+        try:
+            found = wire.described(self._call("GET", self._path(instance_id)).object())
+        except Gone:
+            return None
+        if found.id != instance_id:
+            raise ProtocolBroken
+        return found
+
+    def destroy(self, instance_id: str) -> None:
+        self._call("DELETE", self._path(instance_id), expect=(200, 204, 404))
+
+    def instances(self, cursor: str | None) -> InstancePage:
+        return self._page("", cursor)
+
+    def extend(self, instance_id: str, lifetime_seconds: int) -> None:
+        body = wire.document({"timeout": lifetime_seconds})
+        self._call("POST", self._path(instance_id, "/timeout"), body, expect=(200, 204))
+
+    def pause(self, instance_id: str, keep: str) -> None:
+        body = wire.document({} if keep == "memory" else {"memory": False})
+        try:
+            self._call("POST", self._path(instance_id, "/pause"), body, expect=(200, 204))
+            return
+        except Conflicted as conflict:
+            refused = conflict
+        seen = self.get(instance_id)  # 409 says "pausing" and "paused already" alike
+        if seen is None:
+            raise Gone
+        if seen.state != "paused":
+            raise refused
+
+    def resume(self, instance_id: str, lifetime_seconds: int) -> Instance:
+        return self._connect(instance_id, lifetime_seconds)
+
+    def _connect(self, instance_id: str, lifetime_seconds: int) -> Instance:
+        body = wire.document({"timeout": lifetime_seconds})  # without it E2B takes 300 s
+        path = self._path(instance_id, "/connect").replace("/sandboxes/", "/v2/sandboxes/", 1)
+        timeout = self._timeouts.create
+        answer = self._call("POST", path, body, expect=(200, 201), timeout=timeout)
+        found = wire.created(answer.object(), {})
+        if found.id != instance_id:
+            raise ProtocolBroken
+        return found
+
+    def run(self, ref: Ref, command: Command) -> Iterator[Output | Exit]:
+        return process.run(self._agents, ref, command)
+
+    def read_file(self, ref: Ref, path: str, limit: int) -> bytes:
+        return files.read(self._agents, ref, path, limit)
+
+    def write_file(self, ref: Ref, path: str, data: bytes) -> None:
+        files.write(self._agents, ref, path, data)
+
+    def remove_file(self, ref: Ref, path: str) -> None:
+        files.remove(self._agents, ref, path)
+
+    def list_directory(self, ref: Ref, path: str) -> tuple[Entry, ...]:
+        return files.children(self._agents, ref, path)
+
+    def open_port(self, ref: Ref, port: int) -> Endpoint:
+        """E2B needs no call: every port answers to the holder of the instance's one token."""
+        if wire.TRAFFIC not in ref.access:
+            ref = self._learn(ref)
+        return self._agents.endpoint(ref, port)
+
+    def close_port(self, ref: Ref, port: int) -> None:
+        """Nothing to end: the port stays closed to everyone without the token."""
+
+    def _learn(self, ref: Ref) -> Ref:
+        """The port token of an instance that was found by its tags: only connect tells it.
+
+        Connect never shortens a life, so asking for what is left changes nothing.
+        """
+        seen = self.get(ref.instance_id)
+        if seen is None:
+            raise Gone
+        if seen.state != "running" or seen.ends_at is None:
+            raise Conflicted
+        left = max(1, math.ceil(seen.ends_at / 1000 - time.time()))
+        return Ref(ref.instance_id, {**ref.access, **self._connect(ref.instance_id, left).access})
+
+    def _page(self, query: str, cursor: str | None) -> InstancePage:
+        parts = [query, "state=running,paused", f"limit={PAGE}"]
+        if cursor is not None:
+            parts.append(f"nextToken={quote(cursor, safe='')}")
+        answer = self._call("GET", f"/v2/sandboxes?{'&'.join(filter(None, parts))}")
+        entries = answer.array()
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise ProtocolBroken
+        following = answer.headers.get("x-next-token") or None
+        if following is not None and (following == cursor or len(following) > 4096):
+            raise ProtocolBroken  # it would never end
+        return InstancePage(tuple(wire.described(entry) for entry in entries), following)
+
+    def _path(self, instance_id: str, rest: str = "") -> str:
+        return f"/sandboxes/{wire.instance_id(instance_id)}{rest}"
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        expect: tuple[int, ...] = (200,),
+        verdicts: Verdicts = wire.CALLS,
+        timeout: float | None = None,
+    ) -> Answer:
+        path, _, query = path.partition("?")  # encoded already, ids included
+        json = {} if body is None else {"Content-Type": "application/json"}
+        return self._http.call(
+            Call(
+                method,
+                self._api + path,
+                "account",
+                timeout or self._timeouts.call,
+                query=query,
+                headers={"X-API-Key": self._key, **json, **(headers or {})},
+                body=body,
+                expect=expect,
+                verdicts=verdicts,
+            )
+        )
+
+
+def build(profile: Profile, key: Secret, settings: Mapping[str, str]) -> E2B:
+    """An account from a pool's settings: `api_url`, `sandbox_url`, both optional."""
+    unknown = set(settings) - {"api_url", "sandbox_url"}
+    if unknown:
+        raise Invalid(fields=tuple((f"settings.{name}", "not a setting") for name in unknown))
+    return E2B(profile, key, settings.get("api_url"), settings.get("sandbox_url"))

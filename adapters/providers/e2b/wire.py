@@ -1,0 +1,172 @@
+"""E2B's control plane as data: bodies written, answers read, errors judged. No I/O.
+
+Facts: spec/openapi.yml of github.com/e2b-dev/infra at 54693ff (2026-08-22) and, where newer, the
+official Python SDK e2b 2.63.0 (create v2 with Idempotency-Key, connect v2, the error codes).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from sandbox_router.model import failure as fail
+from sandbox_router.model.failure import ProtocolBroken, Rejected, Unknown
+from sandbox_router.model.secret import Secret
+from sandbox_router.model.size import Shape
+from sandbox_router.ports import Instance, InstanceState, Order
+
+from ..answer import Rows, Verdicts
+
+DOMAIN = "e2b.app"
+TOKEN, TRAFFIC, AT, VERSION = "token", "traffic", "domain", "version"
+"""Names in an instance's `access`: agent token, port token, data domain, agent version."""
+
+_ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?")  # it becomes part of a DNS label
+_IDENTITY = re.compile(r"[a-z0-9-]{1,255}")  # SDK 2.63.0, retry.py
+_VISIBLE = re.compile(r"[\x21-\x7e]{1,4096}")
+_STATES: Mapping[str, InstanceState] = {"running": "running", "paused": "paused"}
+
+
+def code_of(status: int, body: Mapping[str, Any]) -> str | None:
+    """E2B's `error_code`, or ours where only the message tells two causes apart.
+
+    The header `Should-Retry` is not read: it says whether asking again makes sense, not whether
+    the first request had an effect (`true` comes with 5xx answers that may have).
+    """
+    code, message = body.get("error_code"), str(body.get("message", "")).lower()
+    if status == 429 and "maximum number of concurrent" in message:
+        return "concurrent_limit"
+    if status == 403 and "policy" in f"{code} {message}":
+        return "policy"
+    return code if isinstance(code, str) else None
+
+
+_SANDBOXES: Rows = {
+    (429, "concurrent_limit"): fail.Quota,
+    (403, "policy"): fail.Policy,
+    (None, "sandbox_capacity_unavailable"): fail.Capacity,
+    (None, "sandbox_no_compatible_node"): fail.Capacity,
+    (None, "sandbox_placement_timeout"): fail.Capacity,
+}
+CALLS = Verdicts(_SANDBOXES, code_of)
+"""How answers about an instance that exists are judged; 404 is Gone."""
+
+CREATES = Verdicts(
+    {
+        **_SANDBOXES,
+        (404, None): Rejected,  # the template, not an instance
+        (None, "sandbox_create_refused"): Rejected,
+        # The vendor says "retry"; nothing says that no node was left with an instance.
+        (None, "sandbox_create_failed"): Unknown,
+        (None, "idempotency_in_progress"): Unknown,
+        (None, "idempotency_outcome_unknown"): Unknown,
+        # An earlier request under this identity was accepted with another body.
+        (None, "idempotency_request_mismatch"): fail.Conflicted,
+    },
+    code_of,
+)
+
+
+def document(body: Mapping[str, Any]) -> bytes:
+    """JSON with one form only: a repeat must be the same bytes or E2B reports a mismatch."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def create_body(order: Order) -> bytes:
+    """The body of `POST /v2/sandboxes`; ports are public at E2B unless closed here."""
+    return document(
+        {
+            "templateID": order.reference,
+            "timeout": order.lifetime_seconds,
+            "metadata": dict(order.tags),
+            "envVars": {name: value.reveal() for name, value in order.cargo.env.items()},
+            "network": {"allowPublicTraffic": False},
+        }
+    )
+
+
+def identity(order: Order) -> str:
+    """The Idempotency-Key of an order; raises Rejected when E2B would not take it."""
+    if not _IDENTITY.fullmatch(order.identity):
+        raise Rejected("The attempt's identity is no E2B idempotency key")
+    return order.identity
+
+
+def filter_query(tags: Mapping[str, str]) -> str:
+    """The list query for instances with these tags: `k=v&k=v`, encoded, then encoded again."""
+    pairs = "&".join(f"{quote(k, safe='')}={quote(v, safe='')}" for k, v in sorted(tags.items()))
+    return f"metadata={quote(pairs, safe='')}"
+
+
+def instance_id(value: Any) -> str:
+    """An id that is safe in a URL's path and host; raises ProtocolBroken."""
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    raise ProtocolBroken
+
+
+def created(body: Mapping[str, Any], tags: Mapping[str, str]) -> Instance:
+    """The instance in the answer of create or connect; that answer does not repeat its tags."""
+    return Instance(instance_id(body.get("sandboxID")), "running", tags, access=_access(body))
+
+
+def described(body: Mapping[str, Any]) -> Instance:
+    """The instance in a detail or a list entry.
+
+    A state this adapter does not know is `starting`: it is there, and nobody knows it is ready.
+    """
+    return Instance(
+        id=instance_id(body.get("sandboxID")),
+        state=_STATES.get(_text(body.get("state")), "starting"),
+        tags=_tags(body.get("metadata")),
+        shape=_shape(body),
+        created_at=_moment(body.get("startedAt")),
+        ends_at=_moment(body.get("endAt")),
+        access=_access(body),
+    )
+
+
+def _access(body: Mapping[str, Any]) -> Mapping[str, Secret]:
+    found = {
+        TOKEN: body.get("envdAccessToken"),
+        TRAFFIC: body.get("trafficAccessToken"),
+        AT: body.get("domain") or DOMAIN,
+        VERSION: body.get("envdVersion"),
+    }
+    present = {name: _text(value) for name, value in found.items() if value is not None}
+    if not all(_VISIBLE.fullmatch(value) for value in present.values()):
+        raise ProtocolBroken
+    return {name: Secret(value) for name, value in present.items()}
+
+
+def _tags(value: Any) -> Mapping[str, str]:
+    if value is None:
+        return {}
+    if isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
+        return value
+    raise ProtocolBroken
+
+
+def _shape(body: Mapping[str, Any]) -> Shape:
+    cpu, memory, disk = (body.get(name) for name in ("cpuCount", "memoryMB", "diskSizeMB"))
+    if isinstance(cpu, int) and isinstance(memory, int) and isinstance(disk, int):
+        return Shape(cpu * 1000, memory, disk)
+    raise ProtocolBroken
+
+
+def _moment(value: Any) -> int:
+    try:
+        return round(datetime.fromisoformat(_text(value)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    raise ProtocolBroken
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise ProtocolBroken
