@@ -60,7 +60,6 @@ class State:
             write_private(path, secrets.token_hex(size).encode())
         return bytes.fromhex(path.read_text().strip())
 
-    @property
     def locked(self) -> bool:
         """Does a router (or a `stop`) hold this folder now?"""
         if not self.lock.exists():
@@ -75,7 +74,7 @@ class State:
     def router(self) -> Card | None:
         """The living router of this folder. The card of a dead one never names another process."""
         card = Card.read(self.card)
-        return card if card and card.process.alive and self.locked else None
+        return card if card and card.process.alive and self.locked() else None
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,9 @@ def test_a_folder_that_cannot_be_made_is_a_bad_option(tmp_path: Path) -> None:
 
 def test_one_router_at_a_time_holds_the_folder(tmp_path: Path) -> None:
     state = State(tmp_path)
-    assert not state.locked
+    assert not state.locked()
     lock = Lock(state)
-    assert state.locked
+    assert state.locked()
     with pytest.raises(AlreadyRunning):
         Lock(state)
     lock.release()
