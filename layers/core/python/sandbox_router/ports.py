@@ -6,10 +6,11 @@ everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from .model.pool import Pool
 from .model.secret import Secret
 from .model.size import Shape
 from .model.spec import Cargo
@@ -305,8 +306,16 @@ class OpensPorts(Protocol):
 
 
 class Pools(Protocol):
-    """Finds the provider behind a pool."""
+    """The operator's pools and the providers behind them."""
+
+    def all(self) -> Sequence[Pool]:
+        """Every pool, in the operator's order."""
+        ...
+
+    def pool(self, pool_id: str) -> Pool:
+        """One pool; raises NotFound."""
+        ...
 
     def provider(self, pool_id: str) -> Provider:
-        """The pool's provider; raises NotFound."""
+        """The account behind the pool; raises NotFound."""
         ...

@@ -131,37 +131,29 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What people asked for since; `seen` counts them, so that no decision overlooks one.
+class Wish:
+    """What somebody asked for: one attribute of the record each, writable by anyone at any time.
 
-    power is `pause` or `resume`. A wish `*_n` is the count at which it was made; the record's
-    `answered_*`
-    says which one was the last to be dealt with.
+    `id` lets the asker find the answer; `verb` is `pause`, `resume` or the reason of a destroy;
+    `value` is an absolute time for an extend.
     """
 
-    seen: int = 0
-    destroy_at: int | None = None
-    destroy_reason: str | None = None
-    power: str | None = None
-    power_n: int = 0
+    id: str
+    at: int
+    verb: str = ""
     keep: str = "memory"
-    expires_at: int | None = None
-    expiry_n: int = 0
-    look_n: int = 0
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Lease, epoch and nonce on a record: who may decide, until when."""
-
-    epoch: int = 0
-    nonce: str | None = None
-    until: int = 0
+    value: int = 0
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A sandbox of ours, from its first write to its last."""
+    """A sandbox of ours, from its first write to its last.
+
+    epoch, nonce, lease_until: the claim. news: counts wishes and unfenced facts, so that no
+    decision is saved that has not seen them. answered_*: the wish last dealt with, `answer_code`
+    its failure. step_at, step_tries: pacing of the transition under way. missing_since: when the
+    provider first said the instance is gone though nobody asked.
+    """
 
     id: str
     tenant: str
@@ -171,7 +163,6 @@ class Sandbox:
     create_until: int
     route: tuple[Candidate, ...]
     request_id: str
-    due_at: int | None
     namespace: str = "default"
     key_hash: str | None = None
     request_hash: str | None = None
@@ -184,18 +175,25 @@ class Sandbox:
     attempts: tuple[Attempt, ...] = ()
     serving: int = 0
     sealed: bytes | None = None
-    answered_power: int = 0
-    answered_expiry: int = 0
-    answered_look: int = 0
+    epoch: int = 0
+    nonce: str | None = None
+    lease_until: int = 0
+    due_at: int | None = None
+    news: int = 0
+    wish_destroy: Wish | None = None
+    wish_power: Wish | None = None
+    wish_expiry: Wish | None = None
+    wish_look: Wish | None = None
+    answered_power: str | None = None
+    answered_expiry: str | None = None
+    answered_look: str | None = None
     answer_code: str | None = None
     kept: str | None = None
-    step_asked: int = 0
     step_at: int = 0
+    step_tries: int = 0
     missing_since: int | None = None
     running_since: int | None = None
     billed_ms: int = 0
-    wishes: Wishes = field(default_factory=Wishes)
-    claim: Claim = field(default_factory=Claim)
 
     @property
     def current(self) -> Attempt | None:
@@ -223,4 +221,5 @@ class Sandbox:
 
     def running_ms(self, now: int) -> int:
         """How long it has run so far."""
-        return self.billed_ms + (now - self.running_since if self.running_since else 0)
+        since = self.running_since
+        return self.billed_ms + (0 if since is None else now - since)

@@ -1,0 +1,223 @@
+"""How records, attempts, keys and audit entries are spelled as items: keys, attributes, deadlines.
+
+SBX#<id>   A          the record: decisions, wishes, index attributes
+SBX#<id>   B#<n>      attempt n: facts
+LOG#<id>   <time>#…   audit entries, written with the decisions they tell of: the outbox
+IDEM#<tenant>#<hash>  an idempotency key, its request hash and first settled result
+GUARD#<id>            expires after the deadline; its expiry alone would find the sandbox again
+KEY#<hash>            an API key, by keyed hash
+POOL#<id>             a pool's health
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+from .codec import decode, encode
+from .model.sandbox import Attempt, Sandbox
+from .table import ALWAYS, SK, TTL, Condition, Delete, Item, Key, Put, Update, Write
+
+SHARDS = 16
+DAY = 86_400
+KEY_DAYS, RECORD_DAYS = 1, 30
+GUARD_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One audit entry: what happened to a sandbox, without values of the client's."""
+
+    at: int
+    event: str
+    state: str
+    was: str | None = None
+    reason: str | None = None
+    attempt: int | None = None
+    pool_id: str | None = None
+    actor: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The first settled answer of a create, byte for byte."""
+
+    status: int
+    body: str
+
+
+@dataclass(frozen=True)
+class KeyRecord:
+    """What is known of an idempotency key."""
+
+    sandbox_id: str
+    request_hash: str
+    result: Result | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """One save: the record as it was read, as it shall be, and what goes with it."""
+
+    before: Sandbox
+    after: Sandbox
+    entries: tuple[Entry, ...] = ()
+    result: Result | None = None
+    frees_key: bool = False
+    first_entry: int = 0
+
+
+FACTS = frozenset({"outcome", "instance_id", "access", "ready", "ended_at", "look_at", "looks"})
+_OUTSIDE = frozenset({"attempts"})
+
+
+def record_key(sandbox_id: str) -> Key:
+    """Where a record is."""
+    return (f"SBX#{sandbox_id}", "A")
+
+
+def attempt_key(sandbox_id: str, n: int) -> Key:
+    """Where attempt n is."""
+    return (f"SBX#{sandbox_id}", f"B#{n:03d}")
+
+
+def idempotency_key(box: Sandbox) -> Key:
+    """Where the key's record of a sandbox is; it must have one."""
+    return (f"IDEM#{box.tenant}#{box.key_hash}", "A")
+
+
+def shard_of(sandbox_id: str) -> str:
+    """The due-index partition of a sandbox."""
+    return f"due#{crc32(sandbox_id.encode()) % SHARDS:02d}"
+
+
+def integer(value: object) -> int:
+    """A stored number."""
+    assert isinstance(value, int)
+    return value
+
+
+def _attributes(box: Sandbox) -> dict[str, Any]:
+    return {k: v for k, v in encode(box).items() if k not in _OUTSIDE}
+
+
+def record_item(box: Sandbox) -> dict[str, Any]:
+    """The first write of a record, index attributes included."""
+    index = {"tenant_key": box.tenant, "tenant_sort": f"{box.created_at:015d}#{box.id}"}
+    shard = {} if box.due_at is None else {"due_shard": shard_of(box.id)}
+    return {**_attributes(box), **index, **shard}
+
+
+def sandbox_of(items: Sequence[Item]) -> Sandbox | None:
+    """A record from the items of its partition, in order; None when the record itself is gone."""
+    record, *attempts = items
+    if record[SK] != "A":  # its record has expired, its attempts are about to
+        return None
+    box = decode(Sandbox, record)
+    return replace(box, attempts=tuple(decode(Attempt, item) for item in attempts))
+
+
+def _diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    changed = {k: v for k, v in after.items() if k not in before or before[k] != v}
+    return changed, tuple(k for k in before if k not in after)
+
+
+def record_update(before: Sandbox, after: Sandbox, when: Condition) -> Update:
+    """The record's changed attributes, its place in the due index included."""
+    attributes, removed = _diff(_attributes(before), _attributes(after))
+    if after.due_at is None:
+        removed = (*removed, "due_shard")
+    elif before.due_at is None:
+        attributes["due_shard"] = shard_of(after.id)
+    return Update(record_key(after.id), set=attributes, remove=removed, when=when)
+
+
+def attempt_writes(before: Sandbox, after: Sandbox) -> list[Write]:
+    """The changed attributes of each changed attempt."""
+    writes: list[Write] = []
+    for attempt in after.attempts:
+        known = before.attempts[attempt.n - 1] if attempt.n <= len(before.attempts) else None
+        if attempt != known:
+            old = {} if known is None else encode(known)
+            changed, removed = _diff(old, encode(attempt))
+            writes.append(Update(attempt_key(after.id, attempt.n), set=changed, remove=removed))
+    return writes
+
+
+def entry_put(box: Sandbox, entry: Entry, number: int, kind: str = "d") -> Put:
+    """An audit entry; `number` tells entries of one claim and millisecond apart."""
+    sort = f"{entry.at:015d}#{box.epoch:06d}{kind}{number:04d}"
+    keep = max(box.expires_at, entry.at) // 1000 + (RECORD_DAYS + 1) * DAY
+    return Put((f"LOG#{box.id}", sort), {**encode(entry), "epoch": box.epoch, TTL: keep})
+
+
+def key_item(box: Sandbox) -> dict[str, Any]:
+    """A fresh idempotency key."""
+    return {
+        "sandbox_id": box.id,
+        "request_hash": box.request_hash,
+        TTL: box.expires_at // 1000 + KEY_DAYS * DAY,
+    }
+
+
+def key_record_of(item: Item) -> KeyRecord:
+    """An idempotency key as it was stored."""
+    status = item.get("result_status")
+    result = None if status is None else Result(integer(status), str(item["result_body"]))
+    return KeyRecord(str(item["sandbox_id"]), str(item["request_hash"]), result)
+
+
+def key_writes(change: Change) -> list[Write]:
+    """What a save does to its idempotency key."""
+    box = change.after
+    if box.key_hash is None:
+        return []
+    if change.frees_key:
+        return [Delete(idempotency_key(box))]
+    if change.result is None:
+        return []
+    kept = {"result_status": change.result.status, "result_body": change.result.body}
+    return [Update(idempotency_key(box), set=kept)]
+
+
+def guard_put(box: Sandbox) -> Put:
+    """The guard, good until some time after the deadline."""
+    keep = box.expires_at // 1000 + GUARD_SECONDS
+    return Put((f"GUARD#{box.id}", "A"), {"sandbox_id": box.id, TTL: keep}, ALWAYS)
+
+
+def retention_writes(before: Sandbox, after: Sandbox, now: int) -> list[Write]:
+    """Deadlines of what hangs on the record: moved with `expires_at`, set at its end."""
+    writes: list[Write] = []
+    if after.expires_at != before.expires_at:
+        writes.append(guard_put(after))
+        if after.key_hash is not None:
+            keep = {TTL: after.expires_at // 1000 + KEY_DAYS * DAY}
+            writes.append(Update(idempotency_key(after), set=keep))
+    if finished(after) and not finished(before):
+        end = {TTL: now + RECORD_DAYS * DAY}
+        writes.append(Update(record_key(after.id), set=end))
+        writes.extend(Update(attempt_key(after.id, a.n), set=end) for a in after.attempts)
+        writes.append(Delete((f"GUARD#{after.id}", "A")))
+    return writes
+
+
+def finished(box: Sandbox) -> bool:
+    """Terminal, and no attempt may still leave anything behind."""
+    return box.state.terminal and box.settled
+
+
+def one_write_per_key(writes: Sequence[Write]) -> list[Write]:
+    """One write per key, as a transaction demands: updates of one item become one."""
+    merged: dict[Key, Write] = {}
+    for write in writes:
+        first = merged.get(write.key)
+        if isinstance(first, Update) and isinstance(write, Update):
+            both = {**first.set, **write.set}
+            merged[write.key] = replace(first, set=both, remove=(*first.remove, *write.remove))
+        else:
+            merged[write.key] = write
+    return list(merged.values())

@@ -1,0 +1,254 @@
+"""The one verb: move a sandbox as far as it can go now. Safe to call at any time, from anywhere.
+
+claim → (decide → save the intent → perform)* → save facts and decisions, release, wake.
+A crash anywhere leaves a record whose lease ends, whose `due_at` says so, and whose stored intents
+say what may have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ..items import Change, Entry, Result, finished
+from ..model.failure import BrokenPool
+from ..model.sandbox import Attempt, Outcome, Sandbox, State
+from ..model.spec import Cargo
+from ..ports import Clock, Pools, Queue, Vault
+from ..store import ClaimLost, News, Store
+from .answer import first_result, frees_key
+from .decide import Effect, Step, decide, due
+from .moves import moved
+from .steps import Performer
+
+LEASE_MS = 30_000
+"""Longer than any single effect: a create's timeout, or a destroy and its confirmation."""
+BUDGET_MS = 60_000
+WAKE_MS = 180_000
+"""A deadline nearer than this is sent as a message by its writer; the sweep sends the others."""
+MIN_CREATE_SECONDS = 2.0
+
+
+@dataclass
+class Work:
+    """One claim's work: the record as stored, as it has become, and what to write of it.
+
+    result: the create's answer, if this work settled it.
+    until: no new effect starts after this. patience: until when to sit out short waits in place.
+    """
+
+    stored: Sandbox
+    box: Sandbox
+    cargo: Cargo | None
+    until: int
+    patience: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    written: int = 0
+    result: Result | None = None
+
+    @property
+    def armed(self) -> bool:
+        """Are the secrets of the request at hand, or are there none?"""
+        return self.cargo is not None or not self.box.spec.env_names
+
+    @property
+    def dirty(self) -> bool:
+        """Is there anything to save?"""
+        return self.box != self.stored
+
+    def became(self, box: Sandbox, now: int) -> None:
+        """Take the changed record and note what an auditor would want to know."""
+        was = self.box
+        if box.state is not was.state:
+            reason = box.state_reason
+            self.entries.append(
+                Entry(now, "state", box.state, was.state, reason, request_id=box.request_id)
+            )
+        for attempt in box.attempts:
+            known = was.attempts[attempt.n - 1] if attempt.n <= len(was.attempts) else None
+            if known is None or known.outcome is not attempt.outcome:
+                self.entries.append(_attempt_entry(box, attempt, now))
+        self.box = box
+
+
+def _attempt_entry(box: Sandbox, attempt: Attempt, now: int) -> Entry:
+    event = f"attempt.{attempt.outcome}"
+    return Entry(
+        now, event, box.state, reason=attempt.code, attempt=attempt.n, pool_id=attempt.pool_id
+    )
+
+
+class Lifecycle:
+    """Moves sandboxes. `broken` is told the id of a pool whose credential was rejected."""
+
+    def __init__(
+        self,
+        store: Store,
+        pools: Pools,
+        queue: Queue,
+        vault: Vault,
+        clock: Clock,
+        deployment: str,
+        broken: Callable[[str], None],
+    ) -> None:
+        self.store, self.pools, self.queue = store, pools, queue
+        self.vault, self.clock, self.deployment = vault, clock, deployment
+        self._performer = Performer(pools, vault, clock, deployment)
+        self._broken = broken
+
+    def advance(
+        self, sandbox_id: str, *, cargo: Cargo | None = None, patience: int = 0
+    ) -> Work | None:
+        """Everything that can be done now, and the record after it; None when there is none."""
+        box = self.store.load(sandbox_id)
+        if box is None:
+            return None
+        now = self.clock.now()
+        work = self._work(box, cargo, patience)
+        if decide(box, now, armed=work.armed) is None and not self._misfiled(box, now):
+            self._wake(box, box.due_at)
+            return work
+        claimed = self.store.claim(box, LEASE_MS)
+        if claimed is not None:
+            return self.drive(claimed, cargo=cargo, patience=patience)
+        fresh = self.store.load(sandbox_id) or box
+        self._wake(fresh, max(fresh.lease_until, now + 1_000))
+        return self._work(fresh, cargo, patience)
+
+    @staticmethod
+    def _misfiled(box: Sandbox, now: int) -> bool:
+        """A lease that ended without a release, or a wish dealt with, left `due_at` behind."""
+        return box.due_at is not None and box.due_at <= now and box.lease_until <= now
+
+    def drive(self, claimed: Sandbox, *, cargo: Cargo | None = None, patience: int = 0) -> Work:
+        """Work off a record whose claim we hold, then release it."""
+        work = self._work(claimed, cargo, patience)
+        more = True
+        while more:
+            try:
+                more = self._turn(work)
+            except News:
+                more = self._rebase(work)
+            except ClaimLost:
+                more = self._leave(work)
+        return work
+
+    def _work(self, box: Sandbox, cargo: Cargo | None, patience: int) -> Work:
+        if cargo is None and box.sealed is not None:
+            cargo = Cargo(env=self.vault.unseal(box.id, box.sealed))
+        until = max(patience, self.clock.now() + BUDGET_MS)
+        return Work(stored=box, box=box, cargo=cargo, until=until, patience=patience)
+
+    def _turn(self, work: Work) -> bool:
+        """One step; False when there is nothing more to do here."""
+        now = self.clock.now()
+        step = decide(work.box, now, armed=work.armed)
+        if step is None or (isinstance(step, Effect) and self._over(work, now)):
+            if self._waited(work, now):
+                return True
+            self._release(work, now)
+            return False
+        if not isinstance(step, Effect):
+            work.became(moved(step, work.box, now, self.deployment, self.pools), now)
+            return True
+        if work.dirty or now + self._longest(step, work) > work.box.lease_until:
+            self._save(work, now)
+        self._perform(step, work)
+        return True
+
+    def _over(self, work: Work, now: int) -> bool:
+        """Has the time of this claim, or of the waiting client, run out?"""
+        if work.patience and work.box.state is State.STARTING:
+            return now >= work.patience
+        return now >= work.until
+
+    def _longest(self, step: Step, work: Work) -> int:
+        timeouts = self.pools.pool(work.box.attempts[step.n - 1].pool_id).profile.timeouts
+        return round(1000 * max(timeouts.create, 2 * timeouts.call))
+
+    def _perform(self, step: Step, work: Work) -> None:
+        attempt = work.box.attempts[step.n - 1]
+        timeout = self.pools.pool(attempt.pool_id).profile.timeouts.create
+        if work.patience:
+            left = (work.patience - self.clock.now()) / 1000
+            timeout = min(timeout, max(left, MIN_CREATE_SECONDS))
+        cargo = work.cargo or Cargo()
+        box, failure = self._performer.perform(step, work.box, cargo, timeout)
+        work.became(box, self.clock.now())
+        if isinstance(failure, BrokenPool):
+            self._broken(attempt.pool_id)
+
+    def _waited(self, work: Work, now: int) -> bool:
+        """Sit out a short wait of a starting sandbox, under the claim, while its client waits."""
+        at = due(work.box, armed=work.armed)
+        if work.box.state is not State.STARTING or at is None or at >= work.patience or at <= now:
+            return False
+        self._save(work, now)
+        self.clock.sleep((at - now) / 1000)
+        return True
+
+    def _save(self, work: Work, now: int) -> None:
+        """Store what there is and renew the lease."""
+        lease = now + LEASE_MS
+        self._store(work, replace(work.box, lease_until=lease, due_at=lease))
+
+    def _release(self, work: Work, now: int) -> None:
+        """Store the rest, give the claim back, and see to it that somebody looks in time."""
+        box = work.box
+        if box.state is State.STARTING and box.sealed is None and work.cargo and box.spec.env_names:
+            box = replace(box, sealed=self.vault.seal(box.id, work.cargo.env))
+        armed = box.sealed is not None or not box.spec.env_names
+        at = due(box, armed=armed)
+        self._store(work, replace(box, lease_until=0, nonce=None, due_at=at))
+        self._wake(work.stored, at)
+
+    def _store(self, work: Work, after: Sandbox) -> None:
+        change = Change(
+            before=work.stored,
+            after=after,
+            entries=tuple(work.entries),
+            result=first_result(work.stored, after, self.clock.now()),
+            frees_key=frees_key(work.stored, after),
+            first_entry=work.written,
+        )
+        work.stored = work.box = self.store.save(change)
+        work.result = work.result or change.result
+        work.written += len(work.entries)
+        work.entries.clear()
+
+    def _rebase(self, work: Work) -> bool:
+        """News came: start again from the stored record, keeping the facts only we know."""
+        fresh = self.store.load(work.box.id)
+        if fresh is None or fresh.epoch != work.box.epoch:
+            return self._leave(work)
+        kept = fresh
+        for mine in work.box.attempts[: len(fresh.attempts)]:
+            theirs = fresh.attempts[mine.n - 1]
+            if mine.outcome is not Outcome.INTENDED and not (theirs.alive and not mine.alive):
+                kept = kept.with_attempt(mine)
+        work.entries.clear()
+        work.stored = work.box = fresh
+        work.became(kept, self.clock.now())
+        return True
+
+    def _leave(self, work: Work) -> bool:
+        """Somebody took over: tell what we learnt, decide nothing, destroy nothing."""
+        known = {a.n: a for a in work.stored.attempts}
+        for attempt in work.box.attempts:
+            before = known.get(attempt.n)
+            if attempt.instance_id and (before is None or before.instance_id is None):
+                self.store.tell(work.box, attempt)
+                self.queue.send(queue_of(work.box), work.box.id)
+        work.stored = work.box = self.store.load(work.box.id) or work.stored
+        return False
+
+    def _wake(self, box: Sandbox, at: int | None) -> None:
+        now = self.clock.now()
+        if at is None or finished(box) or at > now + WAKE_MS:
+            return
+        self.queue.send(queue_of(box), box.id, max(at - now, 0) / 1000)
+
+
+def queue_of(box: Sandbox) -> str:
+    """Teardown never waits behind creates."""
+    return "create" if box.state is State.STARTING else "teardown"

@@ -1,0 +1,257 @@
+"""What is to be done for a sandbox, and when: the specification of its life, pure.
+
+`agenda` lists what a record calls for, most urgent kind first, each with the time from which it
+holds. The step to take now and the time to look again both come from that one list, so that a
+record which is not due never hides a step, and one which is due always has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..model.failure import BY_CODE, FailureClass, NoPool, ProviderFailure, Unsupported
+from ..model.sandbox import Attempt, Outcome, Sandbox, State
+
+MAX_ROUNDS = 3
+MAX_ASKS = 2
+"""How often one identity is asked: once, and once more to settle an unknown answer."""
+BACKOFF_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do. `n` is an attempt, 0 when the step is about the sandbox."""
+
+    n: int = 0
+
+
+class Effect(Step):
+    """A step that calls a provider; its intent is stored first."""
+
+
+class Ask(Effect):
+    """Create the instance of attempt n, or ask again under its identity."""
+
+
+class Find(Effect):
+    """Look attempt n up by its identity."""
+
+
+class AwaitReady(Effect):
+    """Has the instance of attempt n become ready?"""
+
+
+class Look(Effect):
+    """Look at the serving instance."""
+
+
+class Destroy(Effect):
+    """Destroy the instance of attempt n and confirm that it is gone."""
+
+
+class Pause(Effect):
+    """Pause the serving instance."""
+
+
+class Resume(Effect):
+    """Resume the serving instance."""
+
+
+class Extend(Effect):
+    """Move the provider's limit, then our deadline."""
+
+
+@dataclass(frozen=True)
+class Try(Step):
+    """Intend an attempt at a pool."""
+
+    pool_id: str = ""
+    round: int = 1
+
+
+class Doubt(Step):
+    """An intent of an earlier claim: nobody knows whether it was sent."""
+
+
+class Forgo(Step):
+    """An intent of this claim that will not be sent."""
+
+
+class Moot(Step):
+    """A wish to pause or resume what already is so."""
+
+
+class Serve(Step):
+    """The instance of attempt n is the sandbox now."""
+
+
+@dataclass(frozen=True)
+class Fail(Step):
+    """It will not start."""
+
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Shift(Step):
+    """A move along an edge of the state table that needs nothing else."""
+
+    to: State = State.DESTROYING
+    reason: str | None = None
+
+
+Agenda = Iterator[tuple[int, Step]]
+
+
+def decide(box: Sandbox, now: int, *, armed: bool) -> Step | None:
+    """The step to take now. `armed`: are the secrets a create needs at hand?"""
+    return next((step for at, step in agenda(box, armed=armed) if at <= now), None)
+
+
+def due(box: Sandbox, *, armed: bool) -> int | None:
+    """When the record wants to be looked at next; None: never again."""
+    return min((at for at, _ in agenda(box, armed=armed)), default=None)
+
+
+def agenda(box: Sandbox, *, armed: bool) -> Agenda:
+    """Everything the record calls for: (time from which it holds, step)."""
+    if not box.state.terminal and box.state is not State.DESTROYING:
+        yield from _ends(box)
+    match box.state:
+        case State.STARTING:
+            yield from _starting(box, armed)
+        case State.RUNNING | State.PAUSED:
+            yield from _living(box)
+        case State.PAUSING:
+            yield (box.step_at, Pause(box.serving))
+        case State.RESUMING:
+            yield (box.step_at, Resume(box.serving))
+        case State.DESTROYING:
+            yield from _destroying(box)
+        case _:
+            pass
+    for attempt in box.attempts:
+        if not _in_use(box, attempt):
+            yield from _loose(box, attempt)
+
+
+def _ends(box: Sandbox) -> Agenda:
+    if box.wish_destroy is not None:
+        yield (box.wish_destroy.at, Shift(to=State.DESTROYING, reason=box.wish_destroy.verb))
+    yield (box.expires_at, Shift(to=State.DESTROYING, reason="expired"))
+
+
+def _starting(box: Sandbox, armed: bool) -> Agenda:
+    attempt = box.current
+    if attempt is None:
+        yield from _try(box, 0, 1, 0, armed)
+        return
+    n = attempt.n
+    match attempt.outcome:
+        case Outcome.INTENDED if attempt.epoch == box.epoch:
+            yield (0, Ask(n))
+        case Outcome.INTENDED:
+            yield (0, Doubt(n))
+        case Outcome.UNKNOWN:
+            yield from _next(box, attempt, attempt.settle_until, armed)
+            again = armed and attempt.idempotent and attempt.asked < MAX_ASKS
+            yield (attempt.look_at, Ask(n) if again else Find(n))
+        case Outcome.CREATED | Outcome.ADOPTED:
+            yield (0, Serve(n)) if attempt.ready else (attempt.look_at, AwaitReady(n))
+            yield (box.create_until, Fail(code=NoPool.code))
+        case Outcome.REFUSED if not _failure(attempt).elsewhere:
+            yield (0, Fail(n, code=attempt.code or ""))
+        case Outcome.REFUSED | Outcome.GONE:
+            yield from _next(box, attempt, 0, armed)
+
+
+def _try(box: Sandbox, place: int, round_: int, at: int, armed: bool) -> Agenda:
+    """Ask the pool at a place of the route, unless the deadline or missing secrets forbid."""
+    yield (box.create_until, Fail(code=NoPool.code))
+    if armed and at < box.create_until:
+        yield (at, Try(pool_id=box.route[place].pool_id, round=round_))
+
+
+def _next(box: Sandbox, last: Attempt, at: int, armed: bool) -> Agenda:
+    """After an attempt that does not serve: the next candidate, the next pass, or the end."""
+    tried = [a for a in box.attempts if a.round == last.round]
+    if len(tried) < len(box.route):
+        yield from _try(box, len(tried), last.round, at, armed)
+        return
+    refusals = [a for a in tried if a.outcome is Outcome.REFUSED]
+    final = any(not _failure(a).temporary for a in refusals)
+    if final or not refusals or last.round >= MAX_ROUNDS:
+        yield (at, Fail(code=_verdict(box)))
+        return
+    waits = [a.retry_after * 1000 for a in refusals if a.retry_after is not None]
+    pause = min(waits, default=BACKOFF_MS * 2**last.round)
+    again = max(at, max(a.ended_at or 0 for a in refusals) + pause)
+    if again >= box.create_until:
+        yield (at, Fail(code=_verdict(box)))
+    else:
+        yield from _try(box, 0, last.round + 1, again, armed)
+
+
+def _verdict(box: Sandbox) -> str:
+    """`unsupported` when that is what every pool said, else no pool could serve it now."""
+    classes = {_failure(a).klass for a in box.attempts if a.outcome is Outcome.REFUSED}
+    open_ = any(a.outcome is Outcome.UNKNOWN for a in box.attempts)
+    only_unsupported = classes == {FailureClass.UNSUPPORTED} and not open_
+    return Unsupported.code if only_unsupported else NoPool.code
+
+
+def _failure(attempt: Attempt) -> type[ProviderFailure]:
+    cls = BY_CODE.get(attempt.code or "")
+    return cls if cls is not None and issubclass(cls, ProviderFailure) else ProviderFailure
+
+
+def _living(box: Sandbox) -> Agenda:
+    serving = box.server
+    assert serving is not None
+    if serving.outcome is Outcome.GONE:
+        yield (0, Shift(to=State.LOST, reason="instance_gone"))
+    power = box.wish_power
+    if power is not None and power.id != box.answered_power:
+        if power.verb == "pause" and box.state is State.RUNNING:
+            yield (power.at, Shift(to=State.PAUSING, reason="client"))
+        elif power.verb == "resume" and box.state is State.PAUSED:
+            yield (power.at, Shift(to=State.RESUMING, reason="client"))
+        else:
+            yield (power.at, Moot())
+    expiry = box.wish_expiry
+    if expiry is not None and expiry.id != box.answered_expiry:
+        yield (max(expiry.at, box.step_at), Extend(box.serving))
+    look = box.wish_look
+    if look is not None and look.id != box.answered_look:
+        yield (look.at, Look(box.serving))
+    if box.missing_since is not None:
+        yield (box.missing_since + serving.lag_ms, Look(box.serving))
+
+
+def _destroying(box: Sandbox) -> Agenda:
+    """Finished when nothing known is alive and what is unknown was given its time to settle."""
+    if any(a.alive or a.outcome is Outcome.INTENDED for a in box.attempts):
+        return
+    unsettled = [a.settle_until for a in box.attempts if a.outcome is Outcome.UNKNOWN]
+    yield (max(unsettled, default=0), Shift(to=State.DESTROYED, reason=box.state_reason))
+
+
+def _in_use(box: Sandbox, attempt: Attempt) -> bool:
+    """Is this attempt the state's own business, rather than a debt or a leftover?"""
+    if box.state is State.STARTING:
+        return attempt is box.current
+    return attempt.n == box.serving and not box.state.terminal and box.state is not State.DESTROYING
+
+
+def _loose(box: Sandbox, attempt: Attempt) -> Agenda:
+    """An attempt nobody serves from: destroy what is there, watch for what may still come."""
+    match attempt.outcome:
+        case Outcome.INTENDED:
+            yield (0, Forgo(attempt.n) if attempt.epoch == box.epoch else Doubt(attempt.n))
+        case Outcome.UNKNOWN:
+            yield (attempt.look_at, Find(attempt.n))
+        case Outcome.CREATED | Outcome.ADOPTED:
+            yield (attempt.look_at, Destroy(attempt.n))
+        case _:
+            pass

@@ -1,0 +1,88 @@
+"""What the steps that call nobody do to a record: pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..model.pool import Pool
+from ..model.sandbox import Attempt, Outcome, Sandbox, State
+from ..ports import Pools
+from . import decide as d
+from .naming import identity
+
+
+def moved(step: d.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -> Sandbox:
+    """The record after a step that calls nobody."""
+    match step:
+        case d.Try():
+            return _tried(step, box, now, deployment, pools.pool(step.pool_id))
+        case d.Doubt(n=n):
+            return box.with_attempt(doubted(box.attempts[n - 1], now, pools, "unknown_outcome"))
+        case d.Forgo(n=n):
+            gone = replace(box.attempts[n - 1], outcome=Outcome.GONE, ended_at=now)
+            return box.with_attempt(gone)
+        case d.Moot():
+            assert box.wish_power is not None
+            return replace(box, answered_power=box.wish_power.id, answer_code=None)
+        case d.Serve(n=n):
+            begun = replace(box, serving=n, started_at=now, observed_at=now, running_since=now)
+            return shifted(begun, State.RUNNING, None, now)
+        case d.Fail(code=code):
+            return shifted(box, State.FAILED, code, now)
+        case d.Shift(to=to, reason=reason):
+            return shifted(box, to, reason, now)
+        case _:
+            raise AssertionError(step)
+
+
+def shifted(box: Sandbox, to: State, reason: str | None, now: int) -> Sandbox:
+    """The record in another state, with clocks and secrets put right."""
+    changes: dict[str, object] = {"state": to, "state_reason": reason, "step_at": now}
+    changes["step_tries"] = 0
+    if box.state is State.STARTING:
+        changes["sealed"] = None
+    if box.running_since is not None and to is not State.RUNNING:
+        changes["billed_ms"] = box.running_ms(now)
+        changes["running_since"] = None
+    if to is State.RUNNING and box.running_since is None:
+        changes["running_since"] = now
+    if to.terminal:
+        changes["ended_at"] = now
+    return replace(box, **changes)  # type: ignore[arg-type]
+
+
+def _tried(step: d.Try, box: Sandbox, now: int, deployment: str, pool: Pool) -> Sandbox:
+    n = len(box.attempts) + 1
+    naming, lifetime = pool.profile.naming, pool.profile.lifetime
+    limit = box.spec.ttl_seconds + lifetime.margin
+    attempt = Attempt(
+        n=n,
+        pool_id=pool.id,
+        provider=pool.kind,
+        identity=identity(deployment, box.id, n),
+        reference=box.candidate(pool.id).reference,
+        epoch=box.epoch,
+        round=step.round,
+        started_at=now,
+        settle_until=now + naming.settle * 1000,
+        window_until=now + naming.window * 1000,
+        lag_ms=naming.list_lag * 1000,
+        idempotent=naming.idempotent,
+        lifetime_seconds=limit if pool.ttl_cap is None else min(limit, pool.ttl_cap),
+    )
+    return box.with_attempt(attempt)
+
+
+def doubted(attempt: Attempt, now: int, pools: Pools, code: str) -> Attempt:
+    """The attempt with an outcome nobody knows, its windows open from now."""
+    naming = pools.pool(attempt.pool_id).profile.naming
+    return replace(
+        attempt,
+        outcome=Outcome.UNKNOWN,
+        code=code,
+        ended_at=None,
+        settle_until=now + naming.settle * 1000,
+        window_until=now + naming.window * 1000,
+        looks=0,
+        look_at=now,
+    )

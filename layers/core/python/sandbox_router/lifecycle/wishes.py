@@ -1,0 +1,123 @@
+"""Wishes: destroy, pause, resume, extend, look, labels. Stored first, then the one verb answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..items import Entry
+from ..model.failure import (
+    BY_CODE,
+    Failure,
+    Invalid,
+    NotFound,
+    NotRunning,
+    NotRunningYet,
+    Unsupported,
+)
+from ..model.sandbox import Sandbox, State, Wish
+from ..ports import Extends, Ids, Pauses, Pools
+from .advance import Lifecycle
+
+ON_THE_WAY = frozenset({State.STARTING, State.RESUMING})
+
+
+def must_be(box: Sandbox, *states: State) -> None:
+    """Raise NotRunning or NotRunningYet unless the sandbox is in one of the states."""
+    if box.state in states:
+        return
+    cls = NotRunningYet if box.state in ON_THE_WAY else NotRunning
+    raise cls(f"the sandbox is {box.state}", retry_after=1 if cls is NotRunningYet else None)
+
+
+class Wishes:
+    """Everything a client may wish of a sandbox it may see. Raises ProviderFailure classes."""
+
+    def __init__(self, lifecycle: Lifecycle, pools: Pools, ids: Ids) -> None:
+        self._lifecycle, self._pools, self._ids = lifecycle, pools, ids
+        self._store, self._clock = lifecycle.store, lifecycle.clock
+
+    def destroy(self, box: Sandbox, reason: str = "client") -> Sandbox:
+        """Acknowledged once stored; the record after what could be done at once."""
+        if box.state.terminal:
+            return box
+        if box.wish_destroy is None:
+            return self._asked(box, "wish_destroy", self._wish(reason))
+        return self._advanced(box)
+
+    def pause(self, box: Sandbox, keep: str) -> Sandbox:
+        """Paused, keeping memory or disk."""
+        must_be(box, State.RUNNING, State.PAUSED)
+        profile = self._pools.pool(self._pool_id(box)).profile
+        if not isinstance(self._provider(box), Pauses):
+            raise Unsupported("this provider cannot pause")
+        if keep not in (profile.detail("pause", "keeps") or ()):
+            raise Unsupported(f"this provider cannot keep {keep}", fields=(("keep", keep),))
+        if box.state is State.PAUSED:
+            return box
+        return self._answered(self._asked(box, "wish_power", self._wish("pause", keep)))
+
+    def resume(self, box: Sandbox) -> Sandbox:
+        """Running again, with what was kept."""
+        must_be(box, State.PAUSED, State.RUNNING)
+        if box.state is State.RUNNING:
+            return box
+        return self._answered(self._asked(box, "wish_power", self._wish("resume")))
+
+    def extend(self, box: Sandbox, ttl_seconds: int, *, shorten: bool) -> Sandbox:
+        """Another deadline, `ttl_seconds` from now: the provider's limit first, then ours."""
+        must_be(box, State.RUNNING, State.PAUSED)
+        until = self._clock.now() + ttl_seconds * 1000
+        if until < box.expires_at and not shorten:
+            raise Invalid(fields=(("ttl_seconds", 'ends earlier than now; say "shorten": true'),))
+        pool = self._pools.pool(self._pool_id(box))
+        if pool.ttl_cap is not None and ttl_seconds > pool.ttl_cap:
+            reason = f"this pool allows at most {pool.ttl_cap}"
+            raise Unsupported(reason, fields=(("ttl_seconds", reason),))
+        if until > box.expires_at and not isinstance(self._provider(box), Extends):
+            raise Unsupported("this provider cannot extend", fields=(("ttl_seconds", "fixed"),))
+        return self._answered(self._asked(box, "wish_expiry", self._wish("extend", value=until)))
+
+    def look(self, box: Sandbox) -> Sandbox:
+        """The record after a look at the provider."""
+        if box.state not in (State.RUNNING, State.PAUSED):
+            return self._advanced(box)
+        return self._asked(box, "wish_look", self._wish("look"))
+
+    def relabel(self, box: Sandbox, labels: Mapping[str, str]) -> Sandbox:
+        """Other labels; they live in our record, whatever the provider retains."""
+        if box.state.terminal:
+            must_be(box, State.RUNNING)
+        now = self._clock.now()
+        self._store.relabel(box, labels, Entry(now, "labels", box.state))
+        return self._load(box)
+
+    def _wish(self, verb: str, keep: str = "memory", value: int = 0) -> Wish:
+        return Wish(self._ids.nonce(), self._clock.now(), verb, keep, value)
+
+    def _asked(self, box: Sandbox, attr: str, wish: Wish) -> Sandbox:
+        entry = Entry(wish.at, f"wish.{wish.verb}", box.state)
+        self._store.wish(box, attr, wish, entry)
+        return self._advanced(box)
+
+    def _advanced(self, box: Sandbox) -> Sandbox:
+        work = self._lifecycle.advance(box.id)
+        return box if work is None else work.stored
+
+    def _answered(self, box: Sandbox) -> Sandbox:
+        """Raise the failure a wish was answered with."""
+        if box.answer_code is not None:
+            raise BY_CODE.get(box.answer_code, Failure)()
+        return box
+
+    def _load(self, box: Sandbox) -> Sandbox:
+        fresh = self._store.load(box.id)
+        if fresh is None:
+            raise NotFound
+        return fresh
+
+    def _pool_id(self, box: Sandbox) -> str:
+        assert box.server is not None
+        return box.server.pool_id
+
+    def _provider(self, box: Sandbox) -> object:
+        return self._pools.provider(self._pool_id(box))

@@ -1,0 +1,204 @@
+"""The one store: what is read, claimed and saved, over a Table (`items` has the layout).
+
+Every save names the epoch of its claim and the count of news it has seen, so that neither a late
+writer nor an overlooked wish can decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .codec import decode, encode
+from .items import (
+    FACTS,
+    Change,
+    Entry,
+    KeyRecord,
+    attempt_key,
+    attempt_writes,
+    entry_put,
+    guard_put,
+    idempotency_key,
+    integer,
+    key_item,
+    key_record_of,
+    key_writes,
+    one_write_per_key,
+    record_item,
+    record_key,
+    record_update,
+    retention_writes,
+    sandbox_of,
+    shard_of,
+)
+from .model.failure import StoreBusy
+from .model.sandbox import Attempt, Sandbox, Wish
+from .ports import Clock, Ids, Table
+from .table import (
+    PK,
+    TTL,
+    ConditionFailed,
+    Contended,
+    Delete,
+    Item,
+    Key,
+    Lost,
+    Put,
+    Range,
+    Test,
+    Update,
+    Write,
+    missing,
+    when,
+)
+
+TRIES = 5
+
+
+class ClaimLost(Exception):
+    """Somebody else holds the record now: nothing was written."""
+
+
+class News(Exception):
+    """A wish or a fact arrived meanwhile: nothing was written; look at the record again."""
+
+
+class Store:
+    """Reads and writes of sandboxes. Raises StoreBusy when the table does not take a write."""
+
+    def __init__(self, table: Table, clock: Clock, ids: Ids) -> None:
+        self.table, self._clock, self._ids = table, clock, ids
+
+    def insert(self, box: Sandbox, entry: Entry) -> KeyRecord | None:
+        """Everything a new sandbox needs, in one transaction; the key's owner when it is taken."""
+        writes: list[Write] = [
+            Put(record_key(box.id), record_item(box), missing()),
+            guard_put(box),
+            entry_put(box, entry, 0),
+            *(Put(attempt_key(box.id, a.n), encode(a)) for a in box.attempts),
+        ]
+        if box.key_hash is not None:
+            expired = (Test(TTL, "<", self._clock.now() // 1000),)
+            free = (*missing(), expired)
+            writes.insert(0, Put(idempotency_key(box), key_item(box), free))
+        try:
+            self._write(*writes)
+        except ConditionFailed as failed:
+            return self._taken(box, failed)
+        return None
+
+    def _taken(self, box: Sandbox, failed: ConditionFailed) -> KeyRecord | None:
+        """Ours after a lost acknowledgement, or somebody's."""
+        if box.key_hash is not None and failed.old[0] is not None:
+            owner = key_record_of(failed.old[0])
+            return None if owner.sandbox_id == box.id else owner
+        return None  # the id is 130 random bits: a record under it is this one
+
+    def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        """An idempotency key's record, if it is kept."""
+        item = self.table.get((f"IDEM#{tenant}#{key_hash}", "A"))
+        if item is None or integer(item[TTL]) < self._clock.now() // 1000:
+            return None
+        return key_record_of(item)
+
+    def load(self, sandbox_id: str) -> Sandbox | None:
+        """The record with its attempts, consistent; None when there is none."""
+        page = self.table.query(None, record_key(sandbox_id)[0])
+        return None if not page.items else sandbox_of(page.items)
+
+    def claim(self, box: Sandbox, lease_ms: int) -> Sandbox | None:
+        """The record under a new claim; None when it changed or somebody holds it."""
+        now, nonce = self._clock.now(), self._ids.nonce()
+        lease = now + lease_ms
+        claimed = replace(box, epoch=box.epoch + 1, nonce=nonce, lease_until=lease, due_at=lease)
+        seen = (Test("epoch", "=", box.epoch), Test("news", "=", box.news))
+        free = when(*seen, Test("lease_until", "<=", now))
+        try:
+            self._write(record_update(box, claimed, free))
+        except ConditionFailed as failed:
+            old = failed.old[0] or {}
+            if old.get("nonce") != nonce:
+                return None
+        return claimed
+
+    def save(self, change: Change) -> Sandbox:
+        """Facts, decisions and audit entries in one write; raises ClaimLost or News."""
+        before, after = change.before, change.after
+        held = when(Test("epoch", "=", after.epoch), Test("news", "=", before.news))
+        writes: list[Write] = [
+            record_update(before, after, held),
+            *attempt_writes(before, after),
+            *(entry_put(after, e, change.first_entry + i) for i, e in enumerate(change.entries)),
+            *key_writes(change),
+            *retention_writes(before, after, self._clock.now() // 1000),
+        ]
+        try:
+            self._write(*one_write_per_key(writes))
+        except ConditionFailed as failed:
+            old = failed.old[0] or {}
+            raise (News if old.get("epoch") == after.epoch else ClaimLost) from None
+        return after
+
+    def tell(self, box: Sandbox, attempt: Attempt) -> None:
+        """A fact, without any claim: what an instance's maker learnt after losing the record."""
+        known = {k: v for k, v in encode(attempt).items() if k in FACTS}
+        self._write(
+            Update(attempt_key(box.id, attempt.n), set=known),
+            Update(record_key(box.id), set=self._due(box.id), add={"news": 1}),
+        )
+
+    def wish(self, box: Sandbox, attr: str, wish: Wish, entry: Entry) -> None:
+        """Anybody's wish, stored at once, whoever holds the record."""
+        attributes = {attr: encode(wish), **self._due(box.id)}
+        self._write(
+            Update(
+                record_key(box.id), set=attributes, add={"news": 1}, when=when(Test(PK, "exists"))
+            ),
+            entry_put(box, entry, box.news, "w"),
+        )
+
+    def relabel(self, box: Sandbox, labels: Mapping[str, str], entry: Entry) -> None:
+        """Replace the labels."""
+        self._write(
+            Update(record_key(box.id), set={"labels": dict(labels)}, when=when(Test(PK, "exists"))),
+            entry_put(box, entry, box.news, "l"),
+        )
+
+    def _due(self, sandbox_id: str) -> dict[str, object]:
+        return {"due_at": self._clock.now(), "due_shard": shard_of(sandbox_id)}
+
+    def due(
+        self, shard: int, until: int, cursor: str | None
+    ) -> tuple[list[tuple[str, str, int]], str | None]:
+        """One page of what is due: (id, state, when)."""
+        page = self.table.query("due", f"due#{shard:02d}", Range(high=until), cursor=cursor)
+        found = [(str(i["id"]), str(i["state"]), integer(i["due_at"])) for i in page.items]
+        return found, page.cursor
+
+    def of_tenant(
+        self, tenant: str, since: int | None, limit: int, cursor: str | None
+    ) -> tuple[list[Sandbox], str | None]:
+        """One page of a tenant's records, newest first, without their attempts."""
+        low = None if since is None else f"{since:015d}"
+        page = self.table.query(
+            "tenant", tenant, Range(low=low), limit=limit, cursor=cursor, descending=True
+        )
+        return [decode(Sandbox, item) for item in page.items], page.cursor
+
+    def put(self, key: Key, item: Item) -> None:
+        """Keep an item of another kind (an API key, a pool's health)."""
+        self._write(Put(key, item))
+
+    def drop(self, key: Key) -> None:
+        """Forget such an item."""
+        self._write(Delete(key))
+
+    def _write(self, *writes: Write) -> None:
+        """Write, again after contention or a lost answer: every write here can be repeated."""
+        for attempt in range(TRIES):
+            try:
+                return self.table.write(*writes)
+            except (Contended, Lost):
+                self._clock.sleep(0.02 * 2**attempt * (0.5 + self._ids.jitter()))
+        raise StoreBusy
