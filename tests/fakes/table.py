@@ -6,19 +6,18 @@ import copy
 import threading
 from collections.abc import Iterator
 
-from adapters.embedded.items import (
+from adapters.items import (
     Position,
     after,
     check,
     check_key,
+    check_query,
     from_cursor,
     places,
     to_cursor,
-    weight,
 )
 from sandbox_router.table import (
     EVERYTHING,
-    INDEXES,
     PK,
     SK,
     TTL,
@@ -80,12 +79,10 @@ class MemoryTable:
         cursor: str | None = None,
         descending: bool = False,
     ) -> Page:
-        if limit < 1 or (index is not None and index not in INDEXES):
-            raise ValueError("no such index, or a limit under 1")
-        weight(hash, str)
-        for bound in (range.low, range.high):
-            weight(bound, str, int, type(None))
-        start = cursor and _order(from_cursor(index, hash, descending, cursor))
+        check_query(index, hash, range, limit)
+        start = None
+        if cursor is not None:
+            start = _order(from_cursor(index, hash, descending, cursor))
         with self._lock:
             found = sorted(self._partition(index, hash, range), key=_order, reverse=descending)
             if start:

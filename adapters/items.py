@@ -1,11 +1,9 @@
-"""Items as text, and everything DynamoDB would refuse: one page for all local drivers."""
+"""What every driver of the Table port refuses, as DynamoDB does, and its cursors."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from sandbox_router.table import (
     INDEXES,
@@ -17,6 +15,7 @@ from sandbox_router.table import (
     Item,
     Key,
     Put,
+    Range,
     Update,
     Value,
     Write,
@@ -24,7 +23,6 @@ from sandbox_router.table import (
 )
 
 MAX_WRITES, MAX_ITEM, MAX_DEPTH, MAX_INT = 100, 400 * 1024, 32, 2**63 - 1
-_BYTES = "\udc00"  # no stored string can be this key: lone surrogates are refused
 Position = tuple[Value, str, str]
 """Where a page ended: sort value, pk, sk."""
 
@@ -55,6 +53,15 @@ def check_key(key: Key) -> None:
     for part in key:
         if weight(part, str) == 0:
             raise ValueError("a key part is empty")
+
+
+def check_query(index: str | None, hash: str, range: Range, limit: int) -> None:
+    """Refuse a query no driver answers."""
+    if limit < 1 or (index is not None and index not in INDEXES):
+        raise ValueError("no such index, or a limit under 1")
+    weight(hash, str)
+    for bound in (range.low, range.high):
+        weight(bound, str, int, type(None))
 
 
 def _check_update(write: Update) -> None:
@@ -128,27 +135,6 @@ def places(item: Item) -> dict[str, tuple[Value, Value]]:
         for name, (hashed, sorts) in INDEXES.items()
         if hashed in item and sorts in item
     }
-
-
-def encode(item: Item) -> str:
-    """The item as text."""
-    return json.dumps(item, default=_tagged, separators=(",", ":"))
-
-
-def _tagged(value: object) -> Mapping[str, str]:
-    assert isinstance(value, bytes)
-    return {_BYTES: base64.b64encode(value).decode()}
-
-
-def decode(text: str) -> dict[str, Any]:
-    """The item of a text `encode` made."""
-    item = json.loads(text, object_hook=_untagged)
-    assert isinstance(item, dict)
-    return item
-
-
-def _untagged(value: dict[str, Any]) -> Value:
-    return base64.b64decode(value[_BYTES]) if _BYTES in value else value
 
 
 def to_cursor(index: str | None, hash: str, descending: bool, position: Position) -> str:
