@@ -36,6 +36,7 @@ class State:
         self.vault = path / "vault.key"
         self.calls = path / "calls"
         self.host = path / "host"
+        self.host_config = path / "host-accounts.json"
         self.host_json = path / "host.json"
         self.host_log = path / "host.log"
 
