@@ -15,9 +15,10 @@ from infra.local.host.spawn import PLAIN_ENV
 
 USER_ID = 1000
 HOME = "/home/user"
-# pid 1 of a sandbox: ignoring SIGCHLD makes the kernel reap orphans; `read` on the lifeline
-# socket ends when the host dies for whatever reason, and the namespace dies with pid 1.
-INIT = 'trap "" CHLD; echo ready; read gone'
+# pid 1 of a sandbox: ignoring SIGCHLD makes the kernel reap orphans (a shell's trap cannot, and
+# dash's `read` ends on any signal); `cat` on the lifeline socket ends when the host dies for
+# whatever reason, and the namespace dies with pid 1.
+INIT = "echo ready; exec env --ignore-signal=CHLD cat > /dev/null"
 # First line on stdout: the command's pid in its own namespace. It is also the group leader.
 SHIM = 'echo $$; cd -- "$1" && shift && exec "$@"'
 
@@ -228,7 +229,7 @@ def _try(tier: Tier, scratch: Path) -> str:
         return "its trial did not end"
     finally:
         shutil.rmtree(place.directory, ignore_errors=True)
-    if done.stdout.startswith(b"ready"):
+    if done.stdout.startswith(b"ready") and done.returncode == 0:
         return ""
     reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return reason[-1] if reason else f"its trial ended with {done.returncode}"

@@ -83,7 +83,8 @@ class Server(uvicorn.Server):
 
 def loopback(port: int) -> socket.socket:
     """Return a bound socket on 127.0.0.1; port 0 takes any free one."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # The protocol must be named: asyncio turns Nagle's delay off only where it says TCP.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     return listener
