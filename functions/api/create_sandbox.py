@@ -1,0 +1,48 @@
+"""POST /v1/sandboxes."""
+
+from __future__ import annotations
+
+from functions.edge import replies, wiring
+from functions.edge.api import operation
+from functions.edge.bodies import CreateBody
+from functions.edge.call import Answer, Call
+from functions.edge.params import WAIT, CreateHeaders
+from sandbox_router.lifecycle.create import CreateRequest, Reply
+from sandbox_router.model.failure import Invalid
+
+
+@operation({201: replies.Sandbox, 202: replies.Sandbox})
+def handler(call: Call, body: CreateBody, headers: CreateHeaders) -> Answer:
+    """Create a sandbox, or answer with the one this key already made.
+
+    201 when it runs; 202 when it is still `starting` after the wait. A retry with the same
+    `Idempotency-Key` and body gets the first settled result again.
+    """
+    limit = wiring.settings().max_ttl_seconds
+    if body.ttl_seconds > limit:
+        raise Invalid(fields=(("ttl_seconds", f"at most {limit} seconds here"),))
+    request = CreateRequest(
+        spec=body.to_spec(),
+        cargo=body.to_cargo(),
+        key=headers.key,
+        fingerprint=body.fingerprint(),
+        request_id=call.request_id,
+    )
+    wait = WAIT if headers.wait is None else headers.wait
+    reply = wiring.router().create(call.tenant, request, wait_seconds=wait)
+    return Answer(reply.status, reply.body, _headers(reply, headers.wait))
+
+
+def _headers(reply: Reply, wait: int | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if reply.sandbox_id is not None and reply.status in (201, 202):
+        found["Location"] = f"/v1/sandboxes/{reply.sandbox_id}"
+    if reply.retry_after is not None:
+        found["Retry-After"] = str(max(0, reply.retry_after))
+    elif reply.status == 202:
+        found["Retry-After"] = "1"
+    if reply.replayed:
+        found["Idempotent-Replayed"] = "true"
+    if wait is not None:
+        found["Preference-Applied"] = f"wait={wait}"
+    return found

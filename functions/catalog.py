@@ -1,0 +1,172 @@
+"""THE table of functions: cloud stacks, local gateway, OpenAPI document and tests read it.
+
+A row's module holds one `handler(event, context)`. Limits are bytes, times are seconds, memory is
+MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+READ, WRITE = "sandboxes:read", "sandboxes:write"
+MIB = 1024 * 1024
+SPEC_BYTES = 64 * 1024
+SMALL_BYTES = 16 * 1024
+COMMAND_BYTES = 3 * MIB  # stdin is at most 1 MiB, and JSON may need two bytes for one
+FILE_BYTES = 4 * MIB
+
+
+@dataclass(frozen=True)
+class Http:
+    """One operation of the API behind its method and path.
+
+    scope: what the key must hold; None is public. body_bytes: the most a request body may have; 0
+    where the operation takes none. routed: it may wait for a provider. stream: its integration
+    streams, and the function answers `Streamed`; the 29 s of buffered integrations do not apply.
+    """
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    tag: str
+    scope: str | None = READ
+    body_bytes: int = 0
+    routed: bool = False
+    stream: bool = False
+    timeout: int = 29
+    memory: int = 1024
+
+    @property
+    def module(self) -> str:
+        """Where its handler is."""
+        return f"functions.api.{self.name}"
+
+    @property
+    def operation_id(self) -> str:
+        """Its name in the OpenAPI document."""
+        first, *rest = self.name.split("_")
+        return first + "".join(part.capitalize() for part in rest)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A function nobody calls over HTTP."""
+
+    name: str
+    summary: str
+    timeout: int
+    memory: int = 512
+
+    @property
+    def module(self) -> str:
+        """Where its handler is."""
+        return f"functions.workers.{self.name}"
+
+
+@dataclass(frozen=True)
+class Authorizer(Worker):
+    """Admits API keys for the gateway, which remembers an answer for `cache_seconds`."""
+
+    cache_seconds: int = 60
+
+
+@dataclass(frozen=True)
+class FromQueues(Worker):
+    """Takes messages from these queues, in batches, each message answered for itself."""
+
+    queues: tuple[str, ...] = ()
+    batch: int = 5
+
+
+@dataclass(frozen=True)
+class Every(Worker):
+    """Runs every so many minutes."""
+
+    minutes: int = 1
+
+
+_BOXES, _BOX = "/v1/sandboxes", "/v1/sandboxes/{id}"
+_S, _C, _F, _P, _K, _M = "Sandboxes", "Commands", "Files", "Ports", "Catalog", "Meta"
+
+HTTP: tuple[Http, ...] = (
+    Http("create_sandbox", "POST", _BOXES, "Create a sandbox", _S, WRITE, SPEC_BYTES, True),
+    Http("list_sandboxes", "GET", _BOXES, "List sandboxes", _S),
+    Http("get_sandbox", "GET", _BOX, "Get a sandbox", _S, routed=True),
+    Http("update_sandbox", "PATCH", _BOX, "Change a sandbox", _S, WRITE, SPEC_BYTES, True),
+    Http("destroy_sandbox", "DELETE", _BOX, "Destroy a sandbox", _S, WRITE, routed=True),
+    Http(
+        "pause_sandbox",
+        "POST",
+        f"{_BOX}/pause",
+        "Pause a sandbox",
+        _S,
+        WRITE,
+        SMALL_BYTES,
+        True,
+    ),
+    Http(
+        "resume_sandbox",
+        "POST",
+        f"{_BOX}/resume",
+        "Resume a sandbox",
+        _S,
+        WRITE,
+        SMALL_BYTES,
+        True,
+    ),
+    Http(
+        "run_command",
+        "POST",
+        f"{_BOX}/exec",
+        "Run a command",
+        _C,
+        WRITE,
+        COMMAND_BYTES,
+        True,
+        stream=True,
+        timeout=300,
+        memory=1769,
+    ),
+    Http("read_file", "GET", f"{_BOX}/files", "Read a file", _F, routed=True),
+    Http("write_file", "PUT", f"{_BOX}/files", "Write a file", _F, WRITE, FILE_BYTES, True),
+    Http("remove_file", "DELETE", f"{_BOX}/files", "Remove a file", _F, WRITE, routed=True),
+    Http("list_directory", "GET", f"{_BOX}/directories", "List a directory", _F, routed=True),
+    Http(
+        "open_port",
+        "POST",
+        f"{_BOX}/ports/{{port}}",
+        "Open a port",
+        _P,
+        WRITE,
+        SMALL_BYTES,
+        True,
+    ),
+    Http("close_port", "DELETE", f"{_BOX}/ports/{{port}}", "Close a port", _P, WRITE, routed=True),
+    Http("route_sandbox", "POST", "/v1/route", "Dry run of a create", _S, READ, SPEC_BYTES),
+    Http("list_providers", "GET", "/v1/providers", "List providers", _K),
+    Http("get_provider", "GET", "/v1/providers/{kind}", "Get a provider", _K),
+    Http("list_sizes", "GET", "/v1/sizes", "List sizes", _K),
+    Http("list_regions", "GET", "/v1/regions", "List regions", _K),
+    Http("list_images", "GET", "/v1/images", "List images", _K),
+    Http("get_health", "GET", "/v1/health", "Liveness", _M, None, memory=256),
+    Http("get_openapi", "GET", "/v1/openapi.json", "This document", _M, None, memory=256),
+)
+
+WORKERS: tuple[Worker, ...] = (
+    Authorizer("authorize", "Admit an API key", timeout=10),
+    FromQueues("advance", "Move sandboxes forward", timeout=60, queues=("create", "teardown")),
+    Every("sweep", "Wake what is due", timeout=55, minutes=1),
+)
+
+
+def functions() -> Iterator[Http | Worker]:
+    """Every row."""
+    yield from HTTP
+    yield from WORKERS
+
+
+def http(name: str) -> Http:
+    """The row of an operation."""
+    return next(row for row in HTTP if row.name == name)

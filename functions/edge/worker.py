@@ -1,0 +1,50 @@
+"""The shell of queue workers: a batch in, the messages that failed out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from .fields import SANDBOX_ID
+from .log import log, unexpected
+
+Look = Callable[[str], object]
+Handler = Callable[[dict[str, Any], Any], Mapping[str, Any]]
+
+
+def looks(look: Look) -> Handler:
+    """A Lambda handler that looks at the sandbox of each message, each answered for itself."""
+
+    def one(record: SQSRecord) -> None:
+        if (sandbox_id := named(record.body)) is None:
+            log().error("message without a sandbox", extra={"message_id": record.message_id})
+            return  # a repeat would say the same
+        try:
+            look(sandbox_id)
+        except Exception as error:
+            unexpected(error, sandbox_id=sandbox_id, message_id=record.message_id)
+            raise
+
+    def handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
+        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        return process_partial_response(event, one, processor, context)
+
+    return handler
+
+
+def named(body: str) -> str | None:
+    """The sandbox a message is about: nothing else in it counts."""
+    try:
+        found = json.loads(body)["sandbox_id"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) and re.fullmatch(SANDBOX_ID, found) else None
