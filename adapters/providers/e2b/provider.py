@@ -19,6 +19,7 @@ from sandbox_router.model.failure import (
     Invalid,
     Outage,
     ProtocolBroken,
+    ProviderFailure,
     Unknown,
 )
 from sandbox_router.model.secret import Secret
@@ -127,19 +128,26 @@ class E2B:
         return found
 
     def destroy(self, instance_id: str) -> None:
-        self._call("DELETE", self._path(instance_id), expect=(200, 204, 404))
+        self._call("DELETE", self._path(instance_id), expect=(204, 404))
 
     def instances(self, cursor: str | None) -> InstancePage:
         return self._page("", cursor)
 
     def extend(self, instance_id: str, lifetime_seconds: int) -> None:
         body = wire.document({"timeout": lifetime_seconds})
-        self._call("POST", self._path(instance_id, "/timeout"), body, expect=(200, 204))
+        try:
+            self._call("POST", self._path(instance_id, "/timeout"), body, expect=(204,))
+            return
+        except Gone as gone:
+            refused: ProviderFailure = gone
+        if self.get(instance_id) is not None:  # a paused one answers 404 here too
+            refused = Conflicted()
+        raise refused
 
     def pause(self, instance_id: str, keep: str) -> None:
         body = wire.document({} if keep == "memory" else {"memory": False})
         try:
-            self._call("POST", self._path(instance_id, "/pause"), body, expect=(200, 204))
+            self._call("POST", self._path(instance_id, "/pause"), body, expect=(204,))
             return
         except Conflicted as conflict:
             refused = conflict

@@ -97,9 +97,17 @@ def identity(order: Order) -> str:
 
 
 def filter_query(tags: Mapping[str, str]) -> str:
-    """The list query for instances with these tags: `k=v&k=v`, encoded, then encoded again."""
-    pairs = "&".join(f"{quote(k, safe='')}={quote(v, safe='')}" for k, v in sorted(tags.items()))
-    return f"metadata={quote(pairs, safe='')}"
+    """The list query for instances with these tags.
+
+    E2B decodes the filter as a whole and its parts once more (infra, packages/api/internal; the
+    SDK's paginator encodes as often): each part is quoted twice and the whole once.
+    """
+    pairs = "&".join(f"{_twice(key)}={_twice(value)}" for key, value in sorted(tags.items()))
+    return f"metadata={quote(pairs, safe='')}" if pairs else ""
+
+
+def _twice(text: str) -> str:
+    return quote(quote(text, safe=""), safe="")
 
 
 def instance_id(value: Any) -> str:

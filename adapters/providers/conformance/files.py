@@ -1,0 +1,177 @@
+"""Cases: files inside an instance, and its ports."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+
+from sandbox_router.model.failure import FileMissing, Gone, ProviderFailure, TooLarge
+from sandbox_router.ports import Command, Output, Ref
+
+from .case import Bench, Missing, case, check, letters, refused
+
+CONTENTS = {
+    "empty": b"",
+    "text": "ü\r\n".encode(),
+    "binary": bytes(range(256)),
+    "boundary": b"\r\n--x\r\nContent-Disposition: form-data\r\n\r\n",
+    "large": bytes(range(256)) * 6000,
+}
+NAMES = (
+    "plain.txt",
+    ".hidden",
+    "with space",
+    "ünïcode-日本-🙂",
+    "a%20b",
+    "%2e%2e%2fetc",
+    "%252e",
+    "q?x=1&y=2#z",
+    "plus+plus",
+    "semi;colon,comma",
+    "quote'\"`",
+    "back\\slash",
+    "$(id)",
+    "-rf",
+    "trailing.",
+    " ",
+    "line\nbreak",
+)
+
+
+@case("R-FILES-01", "files")
+def contents(bench: Bench) -> None:
+    """Contents arrive byte for byte, both ways."""
+    provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    for name, data in CONTENTS.items():
+        provider.write_file(ref, f"{folder}/{name}", data)
+        check(provider.read_file(ref, f"{folder}/{name}", len(data)) == data, f"{name} differs")
+
+
+@case("R-FILES-02", "files")
+def names(bench: Bench) -> None:
+    """Any name is data, never a piece of a URL or of a shell."""
+    provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    for name in NAMES:
+        provider.write_file(ref, f"{folder}/{name}", name.encode())
+    listed = [entry.name for entry in provider.list_directory(ref, folder)]
+    check(listed == sorted(NAMES), f"other names: {set(listed) ^ set(NAMES)}")
+    for name in NAMES:
+        path = f"{folder}/{name}"
+        check(provider.read_file(ref, path, 100) == name.encode(), f"{name!r} differs")
+        provider.remove_file(ref, path)
+    check(provider.list_directory(ref, folder) == (), "something is left")
+
+
+@case("R-FILES-03", "files", "exec")
+def same_disk(bench: Bench) -> None:
+    """What a command sees and what the file calls see is the same."""
+    provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    provider.write_file(ref, path, b"from outside")
+    ran = bench.shell(ref, f"cat {path}; printf inside > {path}")
+    check(ran.stdout == b"from outside", "the command sees another content")
+    check(provider.read_file(ref, path, 100) == b"inside", "the call sees another content")
+
+
+@case("R-FILES-04", "files")
+def missing(bench: Bench) -> None:
+    """What is not there is missing, for every call."""
+    provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}/x"
+    refused(FileMissing, lambda: provider.read_file(ref, path, 100))
+    refused(FileMissing, lambda: provider.list_directory(ref, path))
+    refused(FileMissing, lambda: provider.remove_file(ref, path))
+
+
+@case("R-FILES-05", "files")
+def too_large(bench: Bench) -> None:
+    """A file over the limit is not read."""
+    provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    provider.write_file(ref, path, bytes(1001))
+    refused(TooLarge, lambda: provider.read_file(ref, path, 1000))
+    check(len(provider.read_file(ref, path, 1001)) == 1001, "the limit itself is too much")
+
+
+@case("R-FILES-06", "files")
+def replaces(bench: Bench) -> None:
+    """Parents are made, contents replaced whole."""
+    provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    provider.write_file(ref, f"{folder}/a/b/c", b"a longer one")
+    provider.write_file(ref, f"{folder}/a/b/c", b"short")
+    check(provider.read_file(ref, f"{folder}/a/b/c", 100) == b"short", "the old one shines through")
+    entries = provider.list_directory(ref, folder)
+    check([(e.name, e.kind) for e in entries] == [("a", "directory")], "the list differs")
+    entries = provider.list_directory(ref, f"{folder}/a/b")
+    check([(e.name, e.kind, e.size) for e in entries] == [("c", "file", 5)], "the list differs")
+    check(entries[0].path == f"{folder}/a/b/c", "the path differs")
+    moment = entries[0].modified_at
+    check(moment is None or abs(moment / 1000 - time.time()) < 300, "modified at another time")
+
+
+@case("R-FILES-07", "files")
+def tree(bench: Bench) -> None:
+    """A directory goes with its content."""
+    provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    provider.write_file(ref, f"{folder}/a/b", b"1")
+    provider.write_file(ref, f"{folder}/c", b"2")
+    provider.remove_file(ref, folder)
+    refused(FileMissing, lambda: provider.list_directory(ref, folder))
+
+
+@case("R-FILES-08", "files")
+def kinds(bench: Bench) -> None:
+    """A directory is no file and a file no directory."""
+    provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    provider.write_file(ref, path, b"1")
+    refused(ProviderFailure, lambda: provider.read_file(ref, "/tmp", 100))
+    refused(ProviderFailure, lambda: provider.list_directory(ref, path))
+
+
+@case("R-FILES-09", "files")
+def gone(bench: Bench) -> None:
+    """No file is reached in what is gone."""
+    provider, made = bench.files, bench.create()
+    bench.provider.destroy(made.id)
+    refused(Gone, lambda: provider.read_file(Ref(made.id, made.access), "/etc/hostname", 1000))
+
+
+@case("R-PORT-01", "ports")
+def endpoint(bench: Bench) -> None:
+    """A port's endpoint is private and encrypted, and names no other port."""
+    provider, ref = bench.ports, bench.shared()
+    first, second = provider.open_port(ref, 8080), provider.open_port(ref, 8081)
+    url = httpx.URL(first.url)
+    local = url.host in ("127.0.0.1", "localhost", "::1")
+    check(url.scheme == "https" or local, f"its scheme is {url.scheme}")
+    check(first.visibility == "private" and bool(first.headers), "nothing keeps others out")
+    check(first != second, "two ports have one endpoint")
+    provider.close_port(ref, 8080)
+    provider.close_port(ref, 8080)
+
+
+@case("R-PORT-02", "ports", "exec")
+def answers(bench: Bench) -> None:
+    """A port answers to its headers and to nobody without them."""
+    if not bench.dials:
+        raise Missing("way to the instances' ports")
+    provider, ref = bench.ports, bench.shared()
+    server = bench.commands.run(
+        ref, Command(argv=("python3", "-u", "-m", "http.server", "8137"), timeout_seconds=60)
+    )
+    check(isinstance(next(iter(server)), Output), "the server does not start")
+    there = provider.open_port(ref, 8137)
+    open_to_all = httpx.get(there.url, timeout=10).status_code
+    check(open_to_all in (401, 403, 404), f"without the headers it answers {open_to_all}")
+    admitted = httpx.get(there.url, headers=dict(there.headers), timeout=10).status_code
+    check(admitted == 200, f"with the headers it answers {admitted}")
+
+
+@case("R-PORT-03", "ports")
+def found_again(bench: Bench) -> None:
+    """The token of an instance that was found again is learnt."""
+    order = bench.order()
+    bench.create(order)
+    found = bench.provider.find(order.tags)
+    if found is None:
+        raise Missing("list without lag")
+    there = bench.ports.open_port(Ref(found.id, found.access), 8080)
+    check(bool(there.headers), "nothing keeps others out")
