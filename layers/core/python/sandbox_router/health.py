@@ -23,7 +23,7 @@ class PoolHealth:
         now = self._clock.now()
         if now - self._read_at >= FRESH_MS:
             ids = (pool.id for pool in self._pools.all())
-            broken = frozenset(i for i in ids if self._store.table.get((f"POOL#{i}", "HEALTH")))
+            broken = frozenset(i for i in ids if self._store.get((f"POOL#{i}", "HEALTH")))
             self._snapshot, self._read_at = Health(broken), now
         return self._snapshot
 

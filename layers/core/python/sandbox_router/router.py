@@ -204,7 +204,7 @@ class Router:
 
     def authenticate(self, key: Secret) -> Principal | None:
         """Whose key this is, if it is one."""
-        item = self._store.table.get((f"KEY#{self._digest(key)}", "A"))
+        item = self._store.get((f"KEY#{self._digest(key)}", "A"))
         if item is None:
             return None
         scopes = item["scopes"]

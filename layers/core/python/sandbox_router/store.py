@@ -6,8 +6,9 @@ writer nor an overlooked wish can decide anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from .codec import decode, encode
 from .items import (
@@ -36,6 +37,7 @@ from .model.failure import StoreBusy
 from .model.sandbox import Attempt, Sandbox, Wish
 from .ports import Clock, Ids, Table
 from .table import (
+    EVERYTHING,
     PK,
     TTL,
     ConditionFailed,
@@ -44,6 +46,7 @@ from .table import (
     Item,
     Key,
     Lost,
+    Page,
     Put,
     Range,
     Test,
@@ -53,6 +56,7 @@ from .table import (
     when,
 )
 
+T = TypeVar("T")
 TRIES = 5
 
 
@@ -68,7 +72,7 @@ class Store:
     """Reads and writes of sandboxes. Raises StoreBusy when the table does not take a write."""
 
     def __init__(self, table: Table, clock: Clock, ids: Ids) -> None:
-        self.table, self._clock, self._ids = table, clock, ids
+        self._table, self._clock, self._ids = table, clock, ids
 
     def insert(self, box: Sandbox, entry: Entry) -> KeyRecord | None:
         """Everything a new sandbox needs, in one transaction; the key's owner when it is taken."""
@@ -97,15 +101,21 @@ class Store:
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
         """An idempotency key's record, if it is kept."""
-        item = self.table.get((f"IDEM#{tenant}#{key_hash}", "A"))
+        item = self.get((f"IDEM#{tenant}#{key_hash}", "A"))
         if item is None or integer(item[TTL]) < self._clock.now() // 1000:
             return None
         return key_record_of(item)
 
     def load(self, sandbox_id: str) -> Sandbox | None:
         """The record with its attempts, consistent; None when there is none."""
-        page = self.table.query(None, record_key(sandbox_id)[0])
-        return None if not page.items else sandbox_of(page.items)
+        items: list[Item] = []
+        cursor: str | None = None
+        while True:  # a page may be short, and half a record must decide nothing
+            page = self._query(None, record_key(sandbox_id)[0], cursor=cursor)
+            items.extend(page.items)
+            cursor = page.cursor
+            if cursor is None:
+                return sandbox_of(items) if items else None
 
     def claim(self, box: Sandbox, lease_ms: int) -> Sandbox | None:
         """The record under a new claim; None when it changed or somebody holds it."""
@@ -172,7 +182,7 @@ class Store:
         self, shard: int, until: int, cursor: str | None
     ) -> tuple[list[tuple[str, str, int]], str | None]:
         """One page of what is due: (id, state, when)."""
-        page = self.table.query("due", f"due#{shard:02d}", Range(high=until), cursor=cursor)
+        page = self._query("due", f"due#{shard:02d}", Range(high=until), cursor=cursor)
         found = [(str(i["id"]), str(i["state"]), integer(i["due_at"])) for i in page.items]
         return found, page.cursor
 
@@ -181,10 +191,14 @@ class Store:
     ) -> tuple[list[Sandbox], str | None]:
         """One page of a tenant's records, newest first, without their attempts."""
         low = None if since is None else f"{since:015d}"
-        page = self.table.query(
+        page = self._query(
             "tenant", tenant, Range(low=low), limit=limit, cursor=cursor, descending=True
         )
         return [decode(Sandbox, item) for item in page.items], page.cursor
+
+    def get(self, key: Key) -> Item | None:
+        """An item as it is now."""
+        return self._tried(lambda: self._table.get(key))
 
     def put(self, key: Key, item: Item) -> None:
         """Keep an item of another kind (an API key, a pool's health)."""
@@ -194,11 +208,31 @@ class Store:
         """Forget such an item."""
         self._write(Delete(key))
 
+    def _query(
+        self,
+        index: str | None,
+        hash: str,
+        range: Range = EVERYTHING,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        descending: bool = False,
+    ) -> Page:
+        return self._tried(
+            lambda: self._table.query(
+                index, hash, range, limit=limit, cursor=cursor, descending=descending
+            )
+        )
+
     def _write(self, *writes: Write) -> None:
-        """Write, again after contention or a lost answer: every write here can be repeated."""
+        """Write; every write of this store can be repeated after a lost answer."""
+        self._tried(lambda: self._table.write(*writes))
+
+    def _tried(self, call: Callable[[], T]) -> T:
+        """Again after contention, throttling or a lost answer, a few times."""
         for attempt in range(TRIES):
             try:
-                return self.table.write(*writes)
+                return call()
             except (Contended, Lost):
                 self._clock.sleep(0.02 * 2**attempt * (0.5 + self._ids.jitter()))
         raise StoreBusy
