@@ -77,6 +77,7 @@ def start(state: State) -> Host:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            umask=0o022,  # what sandboxes inherit is not this process's business
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

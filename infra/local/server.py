@@ -12,7 +12,7 @@ import uvicorn
 from infra.local.connection import Connection
 
 LOOPBACK = "127.0.0.1"
-DRAIN_SECONDS = 5
+DRAIN_SECONDS = 4
 
 
 class Server(uvicorn.Server):

@@ -28,10 +28,12 @@ class State:
         self.path = path
         self.key = path / "key"
         self.pid = path / "router.pid"
+        self.log = path / "router.log"
         self.card = path / "router.json"
         self.lock = path / "router.lock"
         self.database = path / "router.db"
         self.pools = path / "pools.json"
+        self.pools_resolved = path / "pools.resolved.json"
         self.pepper = path / "pepper"
         self.vault = path / "vault.key"
         self.calls = path / "calls"

@@ -1,0 +1,46 @@
+"""The router on this machine: python -m infra.local [run|stop|status]
+
+The environment says where and how: PORT (8080; 0 takes a free one), STATE (.state), and for tests
+NETS (which nets to keep: sweep) and CRASH_AT (die before this port call).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from infra.local.options import BadOption, Options
+from infra.local.run import UNUSABLE, run
+from infra.local.status import status
+from infra.local.stop import stop
+
+COMMANDS = {"run": run, "stop": stop, "status": status}
+
+
+def main() -> int:
+    """Do what the command says; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.local",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", nargs="?", choices=sorted(COMMANDS), default="run")
+    command = COMMANDS[parser.parse_args().command]
+    env = dict(os.environ)
+    os.umask(0o077)
+    try:
+        return command(Options.of(env), env)
+    except BadOption as error:
+        print(error, file=sys.stderr)
+        return UNUSABLE
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: it would wait for calls whose threads nobody needs any more.
+    os._exit(code)

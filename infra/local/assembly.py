@@ -1,0 +1,124 @@
+"""Everything the router process is made of, put together: Router, worker loop, gateway."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from adapters.embedded.queue import SqliteQueue
+from adapters.embedded.table import SqliteTable
+from adapters.embedded.worker import WorkerLoop
+from functions.catalog import WORKERS
+from functions.catalog import Authorizer as AuthorizerRow
+from functions.edge import wiring
+from functions.edge.log import log
+from functions.edge.settings import Settings
+from infra.local import pools
+from infra.local.authorizer import Authorizer
+from infra.local.crash import Counter, acting
+from infra.local.gateway import Gateway
+from infra.local.hosting import Host
+from infra.local.invocation import undisturbed
+from infra.local.options import Options
+from infra.local.routes import Routes, of_catalog
+from infra.local.state import State, write_private
+from sandbox_router.items import SHARDS
+from sandbox_router.model.sandbox import Sandbox
+from sandbox_router.model.secret import Secret
+from sandbox_router.router import Router
+from sandbox_router.store import Store
+
+TENANT = "default"
+SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
+HEAL_SECONDS = 60.0
+PURGE_SECONDS = 60.0
+PURGE_ITEMS = 500
+FOREVER = 2**53
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A Router over one state folder, its backend, and the counter of a crash test."""
+
+    router: Router
+    backend: wiring.Backend
+    counter: Counter | None
+
+    @classmethod
+    def of(cls, options: Options, state: State, host: Host, env: Mapping[str, str]) -> Assembly:
+        """Build it, and make it this process's Router; raises BadSetting."""
+        state.secret(state.pepper)
+        settings = replace(Settings.of(env), state=state.path, pools=pools.resolved(state, host))
+        backend = wiring.BACKENDS[settings.backend](settings)
+        counter = None if options.crash_at is None else Counter(options.crash_at, state.calls)
+        wrap = wiring.as_it_is if counter is None else counter.wrap
+        router = wiring.build(settings, wrap, backend)
+        wiring.use(lambda _: router, settings)
+        return cls(router, backend, counter)
+
+    def api_key(self, state: State) -> str:
+        """The key in the state folder, made or replaced when the store does not know it."""
+        key = state.key.read_text().strip() if state.key.exists() else ""
+        if not key or self.router.authenticate(Secret(key)) is None:
+            key = f"sbr_{secrets.token_urlsafe(32)}"
+            self.router.add_key(TENANT, Secret(key), SCOPES)
+            write_private(state.key, key.encode())
+        return key
+
+    def gateway(self) -> Gateway:
+        """The HTTP side, with the real functions."""
+        row = next(row for row in WORKERS if isinstance(row, AuthorizerRow))
+        authorizer = Authorizer(import_module(row.module).handler, row.cache_seconds)
+        around = undisturbed if self.counter is None else self.counter.serving
+        return Gateway(Routes(of_catalog()), authorizer, around)
+
+    def worker(self, nets: frozenset[str]) -> WorkerLoop:
+        """The background side: queues, sweep, broken pools, expired records."""
+        queue = self.backend.queue
+        assert isinstance(queue, SqliteQueue)
+        return WorkerLoop(
+            queue,
+            self._advance,
+            self.router.sweep if "sweep" in nets else _nothing,
+            self.backend.clock,
+            chores=((HEAL_SECONDS, self.router.heal), (PURGE_SECONDS, self._purge)),
+        )
+
+    def _advance(self, sandbox_id: str) -> None:
+        with acting():
+            self.router.advance(sandbox_id)
+
+    def _purge(self) -> None:
+        table = self.backend.table
+        assert isinstance(table, SqliteTable)
+        while table.purge(self.backend.clock.now() // 1000, PURGE_ITEMS):
+            pass
+
+
+def living(backend: wiring.Backend) -> Iterator[Sandbox]:
+    """Every sandbox, of any tenant, that is not confirmed gone with all its attempts."""
+    store = Store(backend.table, backend.clock, backend.ids)
+    for shard in range(SHARDS):
+        cursor: str | None = None
+        while True:
+            due, cursor = store.due(shard, FOREVER, cursor)
+            found = (store.load(sandbox_id) for sandbox_id, _, _ in due)
+            yield from (box for box in found if box is not None)
+            if cursor is None:
+                break
+
+
+def _nothing() -> None:
+    """A net that is switched off."""
+
+
+def log_to(state: State) -> None:
+    """Logs go to a file: the terminal is for what its reader can use."""
+    logging.basicConfig(filename=state.log, level=logging.WARNING, format="%(asctime)s %(message)s")
+    file = state.log.open("a", encoding="utf-8")
+    for handler in log().handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(file)

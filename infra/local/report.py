@@ -1,0 +1,54 @@
+"""What the terminal shows: how to use it, what it runs on, and what is left when it ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from infra.local.assembly import Assembly, living
+from infra.local.hosting import Host
+from infra.local.pools import source
+from infra.local.state import State
+
+STRONGER = {
+    "bubblewrap": "",
+    "unshare": " Install bubblewrap for a stronger one.",
+    "process": " Install bubblewrap for a real one: these are plain processes of yours.",
+}
+
+
+def banner(url: str, key: str, state: State, host: Host, assembly: Assembly) -> str:
+    """The first words."""
+    pools = ", ".join(f"{pool.id} ({pool.kind})" for pool in assembly.router.pools())
+    auth = '-H "Authorization: Bearer $KEY"'
+    return f"""\
+Sandbox Router at {url}, records in {state.path}
+Sandboxes run here by {host.engine} (isolation: {host.isolation}).{STRONGER.get(host.engine, "")}
+Pools: {pools}; edit {source(state)} to add a real one.
+
+  KEY={key}     # also in {state.key}
+  curl -s {url}/v1/sandboxes {auth} \\
+       -H "Content-Type: application/json" -d '{{"size": "2x4", "ttl_seconds": 600}}'
+  curl -s {url}/v1/sandboxes {auth}
+  curl -s {url}/v1/openapi.json     # everything else
+
+Ctrl-C stops the router and leaves sandboxes running; `make stop` destroys them all."""
+
+
+def farewell(assembly: Assembly) -> str:
+    """The last words of a router that leaves its sandboxes running."""
+    boxes = sorted(living(assembly.backend), key=lambda box: box.expires_at)
+    if not boxes:
+        return "Stopped. No sandbox runs. The provider host waits; `make stop` ends it too."
+    shown = "\n".join(
+        f"  {box.id}  {box.state}  until {_time(box.expires_at)}" for box in boxes[:20]
+    )
+    more = f"\n  ... and {len(boxes) - 20} more" if len(boxes) > 20 else ""
+    return f"""\
+Stopped. {len(boxes)} sandboxes still run at their providers:
+{shown}{more}
+Their lifetimes are enforced without the router, the last one's until {_time(boxes[-1].expires_at)}
+and a minute. `make run` takes them up again; `make stop` destroys them."""
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S UTC")
