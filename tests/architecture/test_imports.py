@@ -21,9 +21,8 @@ USE_CASES = {"store", "routing", "model", "ports"}
 CORE = {
     "model": set[str](),
     "table": set[str](),  # the storage language: keys, conditions, writes
-    "codec": set[str](),  # dataclasses as items
     "ports": {"model", "table"},
-    "store": {"model", "ports", "table", "codec"},
+    "store": {"model", "ports", "table"},
     "routing": {"model"},
     "lifecycle": USE_CASES,
     "reconcile": USE_CASES,

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .health import PoolHealth
-from .items import SHARDS
 from .lifecycle.advance import WAKE_MS, Lifecycle
 from .lifecycle.create import CreateRequest, Creates, Reply
+from .lifecycle.health import PoolHealth
 from .lifecycle.wishes import Wishes
 from .model.failure import Gone, Invalid, NotFound
 from .model.pool import Pool
@@ -38,7 +37,7 @@ from .ports import (
 from .routing.order import route
 from .routing.route import Route
 from .session.live import Session
-from .store import Store
+from .store import SHARDS, Store
 
 T = TypeVar("T")
 CURSOR_MS = 86_400_000

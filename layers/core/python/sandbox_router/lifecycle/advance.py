@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..items import Change, Entry, Result, finished
 from ..model.failure import BrokenPool
 from ..model.sandbox import Attempt, Outcome, Sandbox, State
 from ..model.spec import Cargo
 from ..ports import Clock, Pools, Queue, Vault
-from ..store import ClaimLost, News, Store
+from ..store import Change, ClaimLost, Entry, News, Result, Store, finished
 from .answer import first_result, frees_key
 from .decide import Effect, Step, decide, due
 from .moves import moved

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..items import Result
 from ..model.failure import BY_CODE, Destroyed, Failure, FailureClass, NoPool
 from ..model.problem import problem
 from ..model.sandbox import Sandbox, State
 from ..model.view import attempt_view, sandbox_view
+from ..store import Result
 
 REPLAYED = frozenset(
     {FailureClass.PERMISSION, FailureClass.POLICY, FailureClass.INVALID, FailureClass.UNSUPPORTED}

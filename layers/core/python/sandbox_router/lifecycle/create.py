@@ -6,13 +6,13 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field, replace
 
-from ..items import Entry, KeyRecord, Result
 from ..model.failure import KeyReused, NoPool, StoreBusy, Unsupported
 from ..model.sandbox import Sandbox, State
 from ..model.secret import Secret
 from ..model.spec import Cargo, Spec
 from ..ports import Ids
 from ..routing.route import Route
+from ..store import Entry, KeyRecord, Result
 from .advance import LEASE_MS, Lifecycle, Work, queue_of
 from .answer import answer, failure_of
 from .decide import Try

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..items import Entry
 from ..model.failure import (
     BY_CODE,
     Failure,
@@ -16,6 +15,7 @@ from ..model.failure import (
 )
 from ..model.sandbox import Sandbox, State, Wish
 from ..ports import Extends, Ids, Pauses, Pools
+from ..store import Entry
 from .advance import Lifecycle
 
 ON_THE_WAY = frozenset({State.STARTING, State.RESUMING})

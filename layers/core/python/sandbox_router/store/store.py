@@ -10,6 +10,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from ..model.failure import StoreBusy
+from ..model.sandbox import Attempt, Sandbox, Wish
+from ..ports import Clock, Ids, Table
+from ..table import (
+    EVERYTHING,
+    PK,
+    TTL,
+    ConditionFailed,
+    Contended,
+    Delete,
+    Item,
+    Key,
+    Lost,
+    Page,
+    Put,
+    Range,
+    Test,
+    Update,
+    Write,
+    missing,
+    when,
+)
 from .codec import decode, encode
 from .items import (
     FACTS,
@@ -32,28 +54,6 @@ from .items import (
     retention_writes,
     sandbox_of,
     shard_of,
-)
-from .model.failure import StoreBusy
-from .model.sandbox import Attempt, Sandbox, Wish
-from .ports import Clock, Ids, Table
-from .table import (
-    EVERYTHING,
-    PK,
-    TTL,
-    ConditionFailed,
-    Contended,
-    Delete,
-    Item,
-    Key,
-    Lost,
-    Page,
-    Put,
-    Range,
-    Test,
-    Update,
-    Write,
-    missing,
-    when,
 )
 
 T = TypeVar("T")

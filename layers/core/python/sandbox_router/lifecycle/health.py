@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .model.failure import ProviderFailure
-from .ports import Clock, Pools
-from .routing.health import Health
-from .store import Store
+from ..model.failure import ProviderFailure
+from ..ports import Clock, Pools
+from ..routing.health import Health
+from ..store import Store
 
 FRESH_MS = 5_000
 """How long a snapshot serves: routing reads health without a store round trip per create."""

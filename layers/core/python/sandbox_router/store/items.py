@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
+from ..model.sandbox import Attempt, Sandbox
+from ..table import ALWAYS, SK, TTL, Condition, Delete, Item, Key, Put, Update, Write
 from .codec import decode, encode
-from .model.sandbox import Attempt, Sandbox
-from .table import ALWAYS, SK, TTL, Condition, Delete, Item, Key, Put, Update, Write
 
 SHARDS = 16
 DAY = 86_400
