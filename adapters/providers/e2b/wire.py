@@ -27,6 +27,7 @@ TOKEN, TRAFFIC, AT, VERSION = "token", "traffic", "domain", "version"
 
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?")  # it becomes part of a DNS label
 _IDENTITY = re.compile(r"[a-z0-9-]{1,255}")  # SDK 2.63.0, retry.py
+_DOMAIN = re.compile(r"[a-z0-9.-]{1,200}")
 _VISIBLE = re.compile(r"[\x21-\x7e]{1,4096}")
 _STATES: Mapping[str, InstanceState] = {"running": "running", "paused": "paused"}
 
@@ -146,7 +147,8 @@ def _access(body: Mapping[str, Any]) -> Mapping[str, Secret]:
         VERSION: body.get("envdVersion"),
     }
     present = {name: _text(value) for name, value in found.items() if value is not None}
-    if not all(_VISIBLE.fullmatch(value) for value in present.values()):
+    safe = all(_VISIBLE.fullmatch(value) for value in present.values())
+    if not safe or not _DOMAIN.fullmatch(present[AT]):
         raise ProtocolBroken
     return {name: Secret(value) for name, value in present.items()}
 

@@ -25,8 +25,8 @@ class Peer:
 
 
 @contextmanager
-def peer(script: Script) -> Iterator[Peer]:
-    """Listen on a free port and play the script on every connection."""
+def peer(script: Script, *, reads: bool = True) -> Iterator[Peer]:
+    """Listen on a free port and play the script on every connection, after its request."""
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
         listening = Peer(server.getsockname()[1])
@@ -39,7 +39,8 @@ def peer(script: Script) -> Iterator[Peer]:
 
         def play(connection: socket.socket) -> None:
             with connection, suppress(OSError):
-                listening.requests.append(_request(connection))
+                if reads:
+                    listening.requests.append(_request(connection))
                 script(connection, over)
 
         threading.Thread(target=serve, daemon=True).start()

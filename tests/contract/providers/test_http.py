@@ -127,7 +127,7 @@ def test_a_name_that_does_not_resolve_is_an_outage(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_failed_tls_handshake_is_an_outage(stack: ExitStack) -> None:
-    there = stack.enter_context(peer(says(b"HTTP/1.1 400 this is no TLS\r\n\r\n")))
+    there = stack.enter_context(peer(says(b"SSH-2.0-x\r\n"), reads=False))
     url = there.url.replace("http:", "https:")
     with pytest.raises(fail.Outage):
         Http(RULES, {url: "account"}).call(Call("GET", url, "account", 2))
