@@ -25,11 +25,10 @@ from infra.local.invocation import undisturbed
 from infra.local.options import Options
 from infra.local.routes import Routes, of_catalog
 from infra.local.state import State, write_private
-from sandbox_router.items import SHARDS
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
 from sandbox_router.router import Router
-from sandbox_router.store import Store
+from sandbox_router.store import SHARDS, Store
 
 TENANT = "default"
 SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
