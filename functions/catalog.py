@@ -6,7 +6,6 @@ MiB.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 READ, WRITE = "sandboxes:read", "sandboxes:write"
@@ -161,10 +160,7 @@ WORKERS: tuple[Worker, ...] = (
 )
 
 
-def functions() -> Iterator[Http | Worker]:
-    """Every row."""
-    yield from HTTP
-    yield from WORKERS
+FUNCTIONS: tuple[Http | Worker, ...] = (*HTTP, *WORKERS)
 
 
 def http(name: str) -> Http:

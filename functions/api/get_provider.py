@@ -9,7 +9,7 @@ from functions.edge.offers import providers
 from sandbox_router.model.failure import NotFound
 
 
-@operation({200: offer_replies.Provider})
+@operation({200: offer_replies.ProviderKind})
 def handler(call: Call) -> Answer:
     """One provider kind."""
     router, kind = wiring.router(), call.kind

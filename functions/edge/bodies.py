@@ -19,6 +19,7 @@ from sandbox_router.ports import Command
 
 from .fields import (
     MIB,
+    SIZE,
     Env,
     Labels,
     Name,
@@ -38,6 +39,23 @@ Complaints = Iterator[tuple[str, str]]
 Ttl = Annotated[int, Field(ge=TTL_MIN, le=TTL_MAX, description="Seconds from now")]
 Amount = Annotated[float, Field(ge=0.001, le=9_999)]
 Order = Annotated[list[Name], Field(max_length=32)]
+
+
+def _having(**types: str) -> dict[str, Any]:
+    """Schema of an object with fields of these types; a `null` one may be left out."""
+    return {
+        "required": [name for name, kind in types.items() if kind != "null"],
+        "properties": {name: {"type": kind} for name, kind in types.items()},
+    }
+
+
+# What `complaints` say about fields together, as schemas.
+_NO_SHAPE = _having(vcpu="null", memory_gib="null", disk_gib="null")
+_SHAPE = _having(vcpu="number", memory_gib="number", size="null")
+_NEW_END, _NEW_LABELS = _having(ttl_seconds="integer"), _having(labels="object")
+_NEW_LABELS["properties"]["shorten"] = {"const": False}
+_TEXT = _having(command="string", argv="null")
+_VECTOR = _having(argv="array", command="null")
 
 
 class Body(BaseModel):
@@ -60,7 +78,7 @@ class Nothing(Body):
     OPTIONAL = True
 
 
-class Provider(Body):
+class ProviderPreferences(Body):
     """Where the sandbox may run, and in which order pools are asked."""
 
     order: Order = Field([], description="Pools or providers to ask first, in this order")
@@ -92,6 +110,7 @@ class Provider(Body):
 class CreateBody(Body):
     """What a sandbox shall be. Without a size and a shape it is `2x4`."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_NO_SHAPE, _SHAPE]})
     LATER = {
         "idle_timeout_seconds": (None,),
         "egress": (None, {"mode": "allow_all"}),
@@ -100,13 +119,7 @@ class CreateBody(Body):
         "gpu": (None,),
         "ports": (None, []),
     }
-    size: (
-        Annotated[
-            str,
-            Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3})?x[0-9]{1,4}(\.[0-9]{1,3})?(:[a-z]{4,6})?$"),
-        ]
-        | None
-    ) = Field(
+    size: Annotated[str, Field(pattern=SIZE)] | None = Field(
         None,
         description="vCPU x GiB with an optional routing suffix (`:cheap`, `:fast`, `:stable`); "
         f"{DEFAULT_SIZE} when neither a size nor a shape is given",
@@ -129,7 +142,7 @@ class CreateBody(Body):
     isolation: Literal["process", "container", "gvisor", "microvm"] | None = Field(
         None, description="The least isolation accepted"
     )
-    provider: Provider | None = Field(None, description="Preferences for routing")
+    provider: ProviderPreferences | None = Field(None, description="Preferences for routing")
 
     def complaints(self) -> Complaints:
         """What the fields say together."""
@@ -157,7 +170,7 @@ class CreateBody(Body):
             isolation=None if self.isolation is None else Isolation(self.isolation),
             labels=dict(self.labels),
             env_names=tuple(sorted(self.env)),
-            prefer=(self.provider or Provider()).preferences(suffix),  # type: ignore[call-arg]
+            prefer=(self.provider or ProviderPreferences()).preferences(suffix),  # type: ignore[call-arg]
         )
 
     def to_cargo(self) -> Cargo:
@@ -175,6 +188,7 @@ class CreateBody(Body):
 class UpdateBody(Body):
     """What shall change; at least one field."""
 
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_NEW_END, _NEW_LABELS]})
     LATER = {"idle_timeout_seconds": (None,), "egress": (None,)}
     ttl_seconds: Ttl | None = Field(None, description="A new end of life, in seconds from now")
     shorten: bool = Field(False, description="Allow the new end to be earlier")
@@ -201,6 +215,7 @@ class PauseBody(Body):
 class CommandBody(Body):
     """A command: shell text or an argument vector, not both."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_TEXT, _VECTOR]})
     LATER = {"tty": (None, False), "detach": (None, False)}
     command: Annotated[str, Field(min_length=1, max_length=COMMAND_BYTES)] | None = Field(
         None, repr=False, description="Shell text", examples=["echo hello"]

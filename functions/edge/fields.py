@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -16,6 +15,11 @@ RESERVED_LABELS = ("constal-", "sandbox-router")
 """Beginnings of label keys that integration tags and the Router itself use."""
 
 SANDBOX_ID = r"^sbx-[a-z2-7]{26}$"
+_FRACTION = r"0\.[0-9]{0,2}[1-9]"
+SIZE = (
+    rf"^([1-9][0-9]{{0,2}}(\.[0-9]{{1,3}})?|{_FRACTION})"
+    rf"x([1-9][0-9]{{0,3}}(\.[0-9]{{1,3}})?|{_FRACTION})(:(cheap|fast|stable))?$"
+)
 KIND = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
@@ -58,8 +62,3 @@ def path_complaints(path: str, at: str, *, entry: bool = False) -> Iterator[tupl
         yield at, "must not have a `..` segment"
     if entry and not set(segments) - {"", "."}:
         yield at, "must name something below the root"
-
-
-def is_label_key(text: str) -> bool:
-    """Could this be the key of a label?"""
-    return re.fullmatch(LABEL_KEY, text) is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
 
 from .replies import Isolation, Price
 
@@ -44,7 +46,7 @@ class UnitPrice(TypedDict):
     source: str
 
 
-class Provider(TypedDict):
+class ProviderKind(TypedDict):
     """A provider kind: facts with their sources, declared abilities, prices and our pools of it."""
 
     kind: str
@@ -63,7 +65,7 @@ class Provider(TypedDict):
 class Providers(TypedDict):
     """All kinds the operator has pools of."""
 
-    data: list[Provider]
+    data: list[ProviderKind]
 
 
 class SizePool(TypedDict):

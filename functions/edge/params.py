@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sandbox_router.model.failure import Invalid
 from sandbox_router.model.sandbox import State
 
-from .fields import KIND, LABEL_BYTES, Path, is_label_key, path_complaints
+from .fields import KIND, LABEL_BYTES, LABEL_KEY, Path, path_complaints
 
 LIMIT, LIMIT_MAX = 50, 200
 WAIT, WAIT_MAX = 20, 25
@@ -59,18 +59,18 @@ class ListQuery(Params):
 
     state: Annotated[
         list[Literal[_STATES]],  # type: ignore[valid-type]
-        BeforeValidator(_commas),
         Field(max_length=32),
+        BeforeValidator(_commas),
     ] = Field([], description="Repeatable; without it all but `destroyed`")
     label: Annotated[
-        list[Annotated[str, Field(pattern=r"^[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*$")]],
+        list[Annotated[str, Field(pattern=rf"^{LABEL_KEY}=[^\x00-\x1f\x7f]*$")]],
         Field(max_length=15),
     ] = Field([], description="`key=value`, exact, repeatable: all of them must match")
     provider: Annotated[str, Field(pattern=KIND)] | None = Field(None, description="A kind")
     created_after: str | None = Field(
         None, json_schema_extra={"format": "date-time"}, description="RFC 3339 with an offset"
     )
-    limit: Annotated[int, BeforeValidator(_number), Field(ge=1, le=LIMIT_MAX)] = LIMIT
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX), BeforeValidator(_number)] = LIMIT
     cursor: Annotated[str, Field(pattern=r"^[!-~]{1,4096}$")] | None = Field(
         None, description="`next_cursor` of the page before; valid for 24 hours"
     )
@@ -94,10 +94,9 @@ class ListQuery(Params):
         raise Invalid(fields=(("created_after", "must be an RFC 3339 time with an offset"),))
 
     def complaints(self) -> Complaints:
-        """Labels must be ones that can be set."""
-        for key, value in self.labels:
-            if not is_label_key(key) or len(value.encode()) > LABEL_BYTES:
-                yield "label", "must be key=value with a label's key and value"
+        """Values no label can have."""
+        if any(len(value.encode()) > LABEL_BYTES for _, value in self.labels):
+            yield "label", f"at most {LABEL_BYTES} bytes in a value"
 
 
 class GetQuery(Params):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from datetime import datetime
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 State = Literal[
     "starting",
@@ -15,7 +18,8 @@ State = Literal[
     "failed",
     "lost",
 ]
-Time = Annotated[str, "date-time"]
+Time = datetime
+"""As JSON has it: RFC 3339 text in UTC."""
 Isolation = Literal["process", "container", "gvisor", "microvm"]
 FailureClass = Literal[
     "capacity",
