@@ -46,7 +46,7 @@ class Host:
 
     def alive(self) -> int:
         """How many instances live there."""
-        return int(self.ask("/")["instances"])
+        return int(self.ask("")["instances"])
 
 
 def find(state: State) -> Host | None:
@@ -57,7 +57,7 @@ def find(state: State) -> Host | None:
         if process is None:
             return None
         host = Host(process, said["url"], said["engine"], said["isolation"])
-        return host if host.ask("/")["pid"] == process.pid else None
+        return host if host.ask("")["pid"] == process.pid else None
     except (OSError, ValueError, KeyError, TypeError, HostFailed):
         return None
 

@@ -61,11 +61,13 @@ class Deployment:
         card = eventually(self._card, 20, every=0.02)
         key = (self.state / "key").read_text().strip()
         limits = httpx.Limits(max_connections=100)
+        self.api.close()
         self.api = httpx.Client(
             base_url=card.url, headers={"Authorization": f"Bearer {key}"}, timeout=60, limits=limits
         )
         eventually(self._healthy, 20, every=0.02)
         self.start_seconds = time.monotonic() - began
+        self.host.close()
         self.host = httpx.Client(base_url=self.host_url, timeout=30)
         return self
 

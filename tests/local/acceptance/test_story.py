@@ -47,7 +47,7 @@ def test_every_routed_answer_says_its_request_and_its_overhead(
     shared: Deployment, box: dict[str, Any]
 ) -> None:
     answer = execute(shared, box, command="true")
-    assert uuid.UUID(answer.headers["x-request-id"])
+    uuid.UUID(answer.headers["x-request-id"])
     assert 0 <= float(answer.headers["x-router-overhead-ms"]) < 2000
 
 
