@@ -57,6 +57,7 @@ class Weak:
         self.reads: deque[Fault] = deque()
         self._replica = MemoryTable()
         self._late: deque[tuple[int, Key, Item | None]] = deque()
+        self._last: dict[Key, int] = {}
         self._lock = threading.RLock()
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
@@ -132,7 +133,7 @@ class Weak:
         with self._lock:
             for key in keys:
                 at = self._clock.now() + round(self._random.random() * self.lag_ms)
-                at = max([at, *(late for late, other, _ in self._late if other == key)])
+                at = self._last[key] = max(at, self._last.get(key, 0))
                 self._late.append((at, key, self._table.get(key)))
 
     def _seen(self) -> MemoryTable:
