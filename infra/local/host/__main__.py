@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.routing import BaseRoute, Mount
 
 from infra.local.host import isolation
 from infra.local.host.calls import CallLog
@@ -95,7 +95,7 @@ async def _serve(options: argparse.Namespace, config: Config, tier: isolation.Ti
 def _application(engine: Engine, config: Config, facts: dict[str, Any]) -> Starlette:
     faults, log = Faults(), CallLog()
     control = HostControl(engine, config, faults, log, facts)
-    routes = [Mount("/_host", control.app())]
+    routes: list[BaseRoute] = [*control.routes()]
     for name, dialect in DIALECTS.items():
         served = dialect(engine, config.of_dialect(name))
         routes.append(Mount(f"/{name}", Gate(served, served, faults, log)))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -43,10 +42,10 @@ class HostControl:
         self._log = log
         self._facts = facts
 
-    def app(self) -> Starlette:
-        """Return the application to mount."""
+    def routes(self) -> list[Route]:
+        """Return the routes of the control plane."""
         handlers: list[tuple[str, str, Handler]] = [
-            ("GET", "/", self._about),
+            ("GET", "", self._about),
             ("GET", "/instances", self._instances),
             ("POST", "/instances/{id}/kill", self._kill),
             ("POST", "/instances/{id}/pause", self._pause),
@@ -56,8 +55,9 @@ class HostControl:
             ("DELETE", "/faults", self._cancel_faults),
             ("DELETE", "/faults/{id}", self._cancel_faults),
         ]
-        routes = [Route(path, _local(run), methods=[method]) for method, path, run in handlers]
-        return Starlette(routes=routes, exception_handlers={BadRequest: _bad_request})
+        return [
+            Route("/_host" + path, _local(run), methods=[method]) for method, path, run in handlers
+        ]
 
     async def _about(self, request: Request) -> Response:
         tier, late = self._engine.tier, self._engine.late_ms
@@ -137,8 +137,11 @@ def _local(run: Handler) -> Handler:
 
     async def handle(request: Request) -> Response:
         if (request.url.hostname or "") not in _LOCAL_NAMES:
-            raise BadRequest("the Host header must name this machine's loopback", 403)
-        return await run(request)
+            return _error("the Host header must name this machine's loopback", 403)
+        try:
+            return await run(request)
+        except BadRequest as error:
+            return _error(str(error), error.status)
 
     return handle
 
@@ -171,6 +174,5 @@ def _moment(name: str, epoch_ms: int | None) -> dict[str, Any]:
     return {name: text, f"{name.removesuffix('_at')}_ms": epoch_ms}
 
 
-async def _bad_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, BadRequest)
-    return JSONResponse({"error": str(error)}, error.status)
+def _error(message: str, status: int) -> Response:
+    return JSONResponse({"error": message}, status)

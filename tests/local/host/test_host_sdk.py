@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from e2b import (
@@ -25,7 +26,7 @@ Make = Callable[..., Sandbox]
 
 
 @pytest.fixture
-def options(host: Host) -> dict[str, str]:
+def options(host: Host) -> dict[str, Any]:
     return {
         "api_url": f"{host.url}/e2b",
         "sandbox_url": f"{host.url}/e2b/sandbox",
@@ -34,9 +35,10 @@ def options(host: Host) -> dict[str, str]:
 
 
 @pytest.fixture
-def make(options: dict[str, str]) -> Make:
-    def create(**wanted: object) -> Sandbox:
-        return Sandbox.create(**{"timeout": 60} | wanted | options)  # type: ignore[call-overload,no-any-return]
+def make(options: dict[str, Any]) -> Make:
+    def create(**wanted: Any) -> Sandbox:
+        made: Sandbox = Sandbox.create(**{"timeout": 60} | wanted | options)
+        return made
 
     return create
 
@@ -149,7 +151,7 @@ def test_files_are_listed_moved_and_removed(sandbox: Sandbox) -> None:
         sandbox.files.read("a/one")
 
 
-def test_lists_filter_by_metadata_and_come_in_pages(make: Make, options: dict[str, str]) -> None:
+def test_lists_filter_by_metadata_and_come_in_pages(make: Make, options: dict[str, Any]) -> None:
     tag = {"example.com/owner": "a b&c=d/é", "run": secrets.token_hex(8)}
     made = {make(metadata=tag | {"n": str(n)}).sandbox_id for n in range(5)}
     make(metadata={"run": "another"})
@@ -163,7 +165,7 @@ def test_lists_filter_by_metadata_and_come_in_pages(make: Make, options: dict[st
     assert set(found) == made
 
 
-def test_pausing_keeps_memory_and_disk(sandbox: Sandbox, options: dict[str, str]) -> None:
+def test_pausing_keeps_memory_and_disk(sandbox: Sandbox, options: dict[str, Any]) -> None:
     counter = "i=0; while :; do i=$((i+1)); echo $i > count; sleep 0.02; done"
     handle = sandbox.commands.run(counter, background=True)
     time.sleep(0.2)
@@ -185,7 +187,7 @@ def test_pausing_keeps_memory_and_disk(sandbox: Sandbox, options: dict[str, str]
 
 
 def test_the_timeout_moves_and_connect_only_extends(
-    sandbox: Sandbox, options: dict[str, str]
+    sandbox: Sandbox, options: dict[str, Any]
 ) -> None:
     def left() -> float:
         return (sandbox.get_info().end_at - datetime.now(UTC)).total_seconds()
@@ -213,7 +215,7 @@ def test_metrics_and_details_are_told(sandbox: Sandbox) -> None:
     assert sandbox.is_running()
 
 
-def test_a_killed_sandbox_is_gone_for_good(make: Make, options: dict[str, str]) -> None:
+def test_a_killed_sandbox_is_gone_for_good(make: Make, options: dict[str, Any]) -> None:
     sandbox = make()
     assert sandbox.kill()
     assert not sandbox.kill()
@@ -224,6 +226,6 @@ def test_a_killed_sandbox_is_gone_for_good(make: Make, options: dict[str, str]) 
         sandbox.commands.run("true")
 
 
-def test_a_wrong_key_is_refused(options: dict[str, str]) -> None:
+def test_a_wrong_key_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(AuthenticationException):
-        Sandbox.create(**options | {"api_key": "e2b_0000"})  # type: ignore[call-overload]
+        Sandbox.create(**options | {"api_key": "e2b_0000"})

@@ -63,12 +63,14 @@ class ProcessApi:
             command, reader = await self._engine.run(instance, spec)
         except CommandError as error:
             raise RpcError("invalid_argument", f"error starting process: {error}") from error
-        return connect.stream_response(_events(request, command, reader))
+        # No limit of the stream's own: the command's ends it, once everything is dead.
+        return connect.stream_response(_events(command, reader, _keepalive(request), None))
 
     async def _connect(self, request: Request, instance: Instance, cell: Cell) -> Response:
         message = await connect.read_first(request)
         command = _select(instance, message)
-        return connect.stream_response(_events(request, command, command.subscribe()))
+        limit, reader = connect.timeout_seconds(request), command.subscribe()
+        return connect.stream_response(_events(command, reader, _keepalive(request), limit))
 
     async def _stream_input(self, request: Request, instance: Instance, cell: Cell) -> Response:
         command: Command | None = None
@@ -174,12 +176,12 @@ def _info(command: Command) -> dict[str, Any]:
     return info if command.spec.tag is None else info | {"tag": command.spec.tag}
 
 
-async def _events(request: Request, command: Command, reader: Subscription) -> AsyncIterator[bytes]:
+async def _events(
+    command: Command, reader: Subscription, pause: float, limit: float | None
+) -> AsyncIterator[bytes]:
     """Yield a command's events; the caller's leaving ends the stream, not the command."""
-    limit = connect.timeout_seconds(request)
     loop = asyncio.get_running_loop()
     deadline = None if limit is None else loop.time() + limit
-    pause = _keepalive(request)
     yield connect.frame({"event": {"start": {"pid": command.pid}}})
     try:
         while True:
