@@ -6,7 +6,6 @@ Facts: packages/envd/spec of github.com/e2b-dev/infra at 54693ff; the shared add
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from sandbox_router.ports import Endpoint, Ref
 
 from ..answer import Rows, Verdicts
 from ..http import Call, Credential, Http
-from . import wire
+from . import declare, wire
 
 PORT = 49983
 ID_HEADER, PORT_HEADER = "e2b-sandbox-id", "e2b-sandbox-port"
@@ -88,7 +87,7 @@ class Agents:
         admit = {TRAFFIC_HEADER: token.reveal()}
         if self._url is not None:
             return Endpoint(self._url, {**self._route(ref, port), **admit})
-        host = f"{port}-{wire.instance_id(ref.instance_id)}.{self._domain(ref)}"
+        host = f"{port}-{declare.instance_id(ref.instance_id)}.{self._domain(ref)}"
         return Endpoint(self._permitted(f"https://{host}"), admit)
 
     def unary(
@@ -117,11 +116,11 @@ class Agents:
         ).object()
 
     def _route(self, ref: Ref, port: int) -> dict[str, str]:
-        return {ID_HEADER: wire.instance_id(ref.instance_id), PORT_HEADER: str(port)}
+        return {ID_HEADER: declare.instance_id(ref.instance_id), PORT_HEADER: str(port)}
 
     def _domain(self, ref: Ref) -> str:
         domain = ref.access.get(wire.AT)
-        return wire.DOMAIN if domain is None else domain.reveal()
+        return declare.DOMAIN if domain is None else domain.reveal()
 
     def _permitted(self, url: str) -> str:
         if self.http.permits(url, SANDBOX):
@@ -139,7 +138,6 @@ def trailer_failure(code: str, message: str) -> type[fail.ProviderFailure]:
 
 
 def agent_version(ref: Ref) -> tuple[int, ...]:
-    """The agent's version; one that is not known counts as new."""
+    """The version of a sandbox's agent; one that is not known counts as new."""
     told = ref.access.get(wire.VERSION)
-    match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4}).*", told.reveal() if told else "")
-    return tuple(map(int, match.groups())) if match else (99,)
+    return declare.agent_version("" if told is None else told.reveal())

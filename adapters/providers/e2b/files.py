@@ -16,11 +16,10 @@ from sandbox_router.model.failure import ProtocolBroken, TooLarge
 from sandbox_router.ports import Entry, Ref
 
 from ..http import Call
-from . import envd
+from . import declare, envd
 from .envd import Agents, agent_version
 
 TRANSFER_SECONDS = 60.0
-RAW_BODY = (0, 5, 7)  # the agent version that learnt octet-stream (SDK, envd/versions.py)
 Kind = Literal["file", "directory", "symlink", "other"]
 _KINDS: Mapping[str, Kind] = {
     "FILE_TYPE_FILE": "file",
@@ -49,7 +48,7 @@ def read(agents: Agents, ref: Ref, path: str, limit: int) -> bytes:
 def write(agents: Agents, ref: Ref, path: str, data: bytes) -> None:
     """Create or replace a file; envd makes the parents."""
     kind, body = "application/octet-stream", data
-    if agent_version(ref) < RAW_BODY:
+    if agent_version(ref) < declare.RAW_BODY:
         kind, body = _multipart(data)
     agents.http.call(
         Call(

@@ -22,7 +22,7 @@ from sandbox_router.ports import Command, Exit, Output, Ref
 
 from ..answer import parse
 from ..http import Call, Incoming
-from . import envd, wire
+from . import declare, envd, wire
 from .envd import Agents, agent_version
 
 FRAME_LIMIT = 4_000_000
@@ -30,7 +30,6 @@ GRACE = 0.25  # what envd may take to end the command itself
 KILL_SECONDS = 0.6
 TRAILER_SECONDS = 0.5
 STDIN_CHUNK = 32_768
-STDIN_CLOSES = (0, 5, 2)  # the agent version that learnt CloseStdin (SDK, envd/versions.py)
 _SIGNALS = {
     "hangup": "SIGHUP",
     "interrupt": "SIGINT",
@@ -59,7 +58,7 @@ def run(agents: Agents, ref: Ref, command: Command) -> Iterator[Output | Exit]:
     Raises a Refused class only when nothing was started; Unknown when the answer is lost.
     """
     started = time.monotonic()
-    if command.stdin is not None and agent_version(ref) < STDIN_CLOSES:
+    if command.stdin is not None and agent_version(ref) < declare.STDIN_CLOSES:
         raise PoolUnsupported("This sandbox's agent cannot end a command's input")
     running = _Running(agents, ref, command, started)
     with agents.http.stream(_start(agents, ref, command)) as incoming:

@@ -37,7 +37,7 @@ from sandbox_router.ports import (
 
 from ..answer import Answer, Verdicts
 from ..http import Call, Credential, Http
-from . import envd, files, process, wire
+from . import declare, envd, files, process, wire
 
 API = "https://api.e2b.app"
 PAGE = 100
@@ -88,7 +88,7 @@ class E2B:
             "POST",
             "/v2/sandboxes",
             wire.create_body(order),
-            headers={"Idempotency-Key": wire.identity(order)},
+            headers={"Idempotency-Key": declare.identity(order.identity)},
             expect=(201,),
             verdicts=wire.CREATES,
             timeout=timeout,
@@ -221,7 +221,7 @@ class E2B:
         return InstancePage(tuple(wire.described(entry) for entry in entries), following)
 
     def _path(self, instance_id: str, rest: str = "") -> str:
-        return f"/sandboxes/{wire.instance_id(instance_id)}{rest}"
+        return f"/sandboxes/{declare.instance_id(instance_id)}{rest}"
 
     def _call(
         self,

@@ -20,14 +20,11 @@ from sandbox_router.model.size import Shape
 from sandbox_router.ports import Instance, InstanceState, Order
 
 from ..answer import Rows, Verdicts
+from . import declare
 
-DOMAIN = "e2b.app"
 TOKEN, TRAFFIC, AT, VERSION = "token", "traffic", "domain", "version"
 """Names in an instance's `access`: agent token, port token, data domain, agent version."""
 
-_ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?")  # it becomes part of a DNS label
-_IDENTITY = re.compile(r"[a-z0-9-]{1,255}")  # SDK 2.63.0, retry.py
-_DOMAIN = re.compile(r"[a-z0-9.-]{1,200}")
 _VISIBLE = re.compile(r"[\x21-\x7e]{1,4096}")
 _STATES: Mapping[str, InstanceState] = {"running": "running", "paused": "paused"}
 
@@ -90,13 +87,6 @@ def create_body(order: Order) -> bytes:
     )
 
 
-def identity(order: Order) -> str:
-    """The Idempotency-Key of an order; raises Rejected when E2B would not take it."""
-    if not _IDENTITY.fullmatch(order.identity):
-        raise Rejected("The attempt's identity is no E2B idempotency key")
-    return order.identity
-
-
 def filter_query(tags: Mapping[str, str]) -> str:
     """The list query for instances with these tags.
 
@@ -111,16 +101,11 @@ def _twice(text: str) -> str:
     return quote(quote(text, safe=""), safe="")
 
 
-def instance_id(value: Any) -> str:
-    """An id that is safe in a URL's path and host; raises ProtocolBroken."""
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return value
-    raise ProtocolBroken
-
-
 def created(body: Mapping[str, Any], tags: Mapping[str, str]) -> Instance:
     """The instance in the answer of create or connect; that answer does not repeat its tags."""
-    return Instance(instance_id(body.get("sandboxID")), "running", tags, access=_access(body))
+    return Instance(
+        declare.instance_id(body.get("sandboxID")), "running", tags, access=_access(body)
+    )
 
 
 def described(body: Mapping[str, Any]) -> Instance:
@@ -129,7 +114,7 @@ def described(body: Mapping[str, Any]) -> Instance:
     A state this adapter does not know is `starting`: it is there, and nobody knows it is ready.
     """
     return Instance(
-        id=instance_id(body.get("sandboxID")),
+        id=declare.instance_id(body.get("sandboxID")),
         state=_STATES.get(_text(body.get("state")), "starting"),
         tags=_tags(body.get("metadata")),
         shape=_shape(body),
@@ -143,12 +128,12 @@ def _access(body: Mapping[str, Any]) -> Mapping[str, Secret]:
     found = {
         TOKEN: body.get("envdAccessToken"),
         TRAFFIC: body.get("trafficAccessToken"),
-        AT: body.get("domain") or DOMAIN,
+        AT: body.get("domain") or declare.DOMAIN,
         VERSION: body.get("envdVersion"),
     }
     present = {name: _text(value) for name, value in found.items() if value is not None}
-    safe = all(_VISIBLE.fullmatch(value) for value in present.values())
-    if not safe or not _DOMAIN.fullmatch(present[AT]):
+    declare.domain(present[AT])
+    if not all(_VISIBLE.fullmatch(value) for value in present.values()):
         raise ProtocolBroken
     return {name: Secret(value) for name, value in present.items()}
 

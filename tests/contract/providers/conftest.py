@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from adapters import providers
-from adapters.providers.conformance import Bench
+from adapters.conformance import Bench
 from adapters.providers.e2b.provider import build
 from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import Shape

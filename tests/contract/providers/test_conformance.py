@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import httpcore
 import pytest
 
-from adapters.providers.conformance import CASES, Bench, Case, perform
+from adapters.conformance import CASES, Bench, Case, perform
+from sandbox_router.ports import Exit
 
 SKIPPED = {
     "R-PORT-02": "this run has no way to the instances' ports",
@@ -18,6 +20,22 @@ def test_the_e2b_adapter_does_what_the_port_promises(bench: Bench, one: Case) ->
     result = perform(one, bench)
     assert result.outcome == ("skipped" if one.id in SKIPPED else "passed"), result.detail
     assert result.detail == SKIPPED.get(one.id, "")
+
+
+@pytest.mark.xdist_group("provider-host")
+def test_a_command_leaves_its_connection_to_the_next_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = bench.shared()
+    assert bench.shell(ref, "true").exit == Exit(0)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a new connection")
+
+    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", refuse)
+    for _ in range(3):
+        assert bench.shell(ref, "exit 3").exit == Exit(3)
+        assert bench.provider.get(ref.instance_id) is not None
 
 
 def test_every_case_has_its_own_id_and_a_sentence() -> None:

@@ -157,6 +157,17 @@ def test_a_stream_that_does_not_end_at_the_timeout_is_left_and_the_command_kille
         assert b"SIGNAL_SIGKILL" in there.requests[1]
 
 
+def test_the_exit_does_not_wait_for_a_trailer_that_does_not_come() -> None:
+    chunk = start() + end(exited=True)
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    with peer(says(head + b"%x\r\n%s\r\n" % (len(chunk), chunk), *[b""] * 50, every=0.1)) as there:
+        account = E2B(providers.profile("e2b"), Secret("k"), sandbox_url=there.url)
+        started = time.monotonic()
+        assert list(account.run(REF, COMMAND)) == [Exit(0)]
+        assert time.monotonic() - started < 1.2
+        assert len(there.requests) == 1
+
+
 def test_a_refused_connection_is_an_outage_for_a_command_too() -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("")

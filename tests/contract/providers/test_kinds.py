@@ -14,12 +14,10 @@ from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Provider
 
 FOLDER = Path(providers.__file__).parent
-NO_KIND = {"conformance"}
-"""Folders beside the kinds."""
 
 
 def test_the_folders_are_the_kinds() -> None:
-    folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")} - NO_KIND
+    folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")}
     assert folders == set(providers.KINDS)
     for kind, module in providers.KINDS.items():
         assert module == f"adapters.providers.{kind}.provider"
