@@ -1,13 +1,16 @@
-"""A world per test, put behind the handlers."""
+"""A world per test, put behind the handlers, and what they log."""
 
 from __future__ import annotations
 
+import io
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from functions.edge import wiring
+from functions.edge.log import log
 from functions.edge.settings import Settings
 from tests.unit.functions.world import World
 
@@ -18,3 +21,17 @@ def world(tmp_path: Path) -> Iterator[World]:
     wiring.use(lambda _: made.router, Settings(state=tmp_path))
     yield made
     wiring.use(wiring.build)
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """What the handlers log, at DEBUG, as it leaves the process."""
+    log()
+    ours = logging.getLogger("sandbox-router")
+    (handler,) = (h for h in ours.handlers if isinstance(h, logging.StreamHandler))
+    level, stream = ours.level, handler.setStream(io.StringIO())
+    ours.setLevel(logging.DEBUG)
+    assert isinstance(handler.stream, io.StringIO)
+    yield handler.stream
+    ours.setLevel(level)
+    handler.setStream(stream)
