@@ -116,7 +116,7 @@ class _Backend(httpcore.NetworkBackend):
     def _addresses(self, host: str, port: int) -> list[str]:
         try:
             found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        except OSError:
+        except (OSError, UnicodeError):  # the latter for a name no resolver would take
             found = []
         addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
         return addresses if host in self._anywhere else [a for a in addresses if public(a)]

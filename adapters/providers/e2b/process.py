@@ -55,6 +55,8 @@ _SIGNALS = {
 def run(agents: Agents, ref: Ref, command: Command) -> Iterator[Output | Exit]:
     """Output as it comes, then one Exit. Closing the iterator early kills the command.
 
+    Nothing is sent before the first item is asked for.
+
     Raises a Refused class only when nothing was started; Unknown when the answer is lost.
     """
     started = time.monotonic()
@@ -192,7 +194,7 @@ class _Running:
 
 def _start(agents: Agents, ref: Ref, command: Command) -> Call:
     shell = ("/bin/bash", "-l", "-c", command.shell or "")
-    words = command.argv if command.argv is not None else shell
+    words = command.argv or shell
     process: dict[str, Any] = {
         "cmd": words[0],
         "args": list(words[1:]),
