@@ -36,7 +36,8 @@ def delayed(now: int, seconds: float) -> int:
     """When a message is due; rounded up, so that equal looks merge and none comes early."""
     if not seconds <= MAX_DELAY_SECONDS:
         raise ValueError(f"a delay is at most {MAX_DELAY_SECONDS} seconds")
-    return math.ceil((now + seconds * 1000) / GRAIN_MS) * GRAIN_MS if seconds > 0 else now
+    due = now + math.ceil(seconds * 1000)
+    return -(-due // GRAIN_MS) * GRAIN_MS if seconds > 0 else now
 
 
 class SqliteQueue:
