@@ -161,7 +161,7 @@ class Http:
         if url.userinfo or url.fragment or url.query:
             return False
         if (_origin(url), credential) in self._trusted:
-            return url.scheme == "https" or (url.scheme == "http" and _loopback(url.host))
+            return _encrypted_or_local(url)
         if url.scheme != "https" or url.port not in (None, 443):
             return False
         matches = (allowed for pattern, allowed in self._rules if pattern.fullmatch(url.host))
@@ -203,6 +203,20 @@ class Http:
                 hosts = frozenset(origin[1] for origin, _ in self._trusted)
                 self._open = self._given or Wire(hosts)
             return self._open
+
+
+def is_base_url(text: str) -> bool:
+    """May an operator configure this address: https, or http on this machine, and nothing else?"""
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, ValueError):
+        return False
+    extra = url.userinfo or url.query or url.fragment
+    return bool(url.host) and not extra and _encrypted_or_local(url)
+
+
+def _encrypted_or_local(url: httpx.URL) -> bool:
+    return url.scheme == "https" or (url.scheme == "http" and _loopback(url.host))
 
 
 def _error(incoming: Incoming) -> bytes:

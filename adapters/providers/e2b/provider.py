@@ -36,7 +36,7 @@ from sandbox_router.ports import (
 )
 
 from ..answer import Answer, Verdicts
-from ..http import Call, Credential, Http
+from ..http import Call, Credential, Http, is_base_url
 from . import declare, envd, files, process, wire
 
 API = "https://api.e2b.app"
@@ -251,9 +251,17 @@ class E2B:
         )
 
 
+SETTINGS = ("api_url", "sandbox_url")
+
+
 def build(profile: Profile, key: Secret, settings: Mapping[str, str]) -> E2B:
-    """An account from a pool's settings: `api_url`, `sandbox_url`, both optional."""
-    unknown = set(settings) - {"api_url", "sandbox_url"}
-    if unknown:
-        raise Invalid(fields=tuple((f"settings.{name}", "not a setting") for name in unknown))
+    """An account from a pool's settings, both optional; raises Invalid on a wrong one."""
+    wrong = {name: "is no setting of this kind" for name in settings if name not in SETTINGS}
+    wrong |= {
+        name: "must be an https URL, or http on this machine"
+        for name, value in settings.items()
+        if name in SETTINGS and not is_base_url(value)
+    }
+    if wrong:
+        raise Invalid(fields=tuple((f"settings.{name}", why) for name, why in wrong.items()))
     return E2B(profile, key, settings.get("api_url"), settings.get("sandbox_url"))

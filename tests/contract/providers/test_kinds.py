@@ -55,3 +55,28 @@ def test_a_kind_builds_an_account_from_a_pools_settings(kind: str) -> None:
 def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(KeyError):
         providers.load("nobody")
+
+
+@pytest.mark.parametrize(
+    ("url", "fine"),
+    [
+        ("https://api.corp.internal/e2b", True),
+        ("http://127.0.0.1:8080/e2b", True),
+        ("http://[::1]:8080", True),
+        ("http://api.corp.internal", False),
+        ("https://user:pass@api.corp.internal", False),
+        ("https://api.corp.internal?key=1", False),
+        ("api.corp.internal", False),
+        ("", False),
+        ("https://", False),
+        ("https://[::1", False),
+    ],
+)
+def test_an_address_in_a_pools_settings_is_checked_when_it_is_opened(url: str, fine: bool) -> None:
+    loaded = providers.load("e2b")
+    for name in ("api_url", "sandbox_url"):
+        if fine:
+            loaded.build(loaded.profile, Secret("key"), {name: url})
+        else:
+            with pytest.raises(Invalid):
+                loaded.build(loaded.profile, Secret("key"), {name: url})
