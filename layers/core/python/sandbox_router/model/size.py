@@ -11,7 +11,7 @@ from .failure import Invalid
 
 Sort = Literal["price", "latency", "success"]
 
-_NAME = re.compile(r"^(\d{1,3}(?:\.\d{1,3})?)x(\d{1,4}(?:\.\d{1,3})?)(?::([a-z]+))?$")
+_NAME = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)x(\d{1,4}(?:\.\d{1,3})?)(?::([a-z]+))?", re.ASCII)
 SUFFIXES: dict[str, Sort] = {"cheap": "price", "fast": "latency", "stable": "success"}
 STANDARD = ("1x1", "1x2", "2x2", "2x4", "2x8", "4x8", "4x16", "8x16", "8x32", "16x32", "16x64")
 
@@ -49,7 +49,7 @@ class Shape:
 
 def parse(size: str) -> tuple[Shape, Sort | None]:
     """The shape and routing suffix of a name such as `2x4:cheap`; raises Invalid."""
-    match = _NAME.match(size)
+    match = _NAME.fullmatch(size)
     if match is None or (match[3] and match[3] not in SUFFIXES):
         raise Invalid(fields=(("size", "must look like 2x4, 2x4:cheap, 2x4:fast or 2x4:stable"),))
     shape = Shape.of(float(match[1]), float(match[2]))
