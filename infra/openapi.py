@@ -49,24 +49,18 @@ PATH_PARAMETERS: Mapping[str, Json] = {
     "kind": {"type": "string", "pattern": KIND},
     "port": {"type": "integer", "minimum": 1, "maximum": 65_535},
 }
-RETRY_AFTER = {"description": "Seconds to wait first", "schema": {"type": "integer", "minimum": 0}}
-HEADERS: Mapping[str, Json] = {
-    "RequestId": {"description": "The id of this request", "schema": {"type": "string"}},
-    "RouterOverheadMs": {
-        "description": "Milliseconds spent in the Router: all but the wait for the provider",
-        "schema": {"type": "number", "minimum": 0},
-    },
-    "RetryAfter": RETRY_AFTER,
-    "Location": {"description": "Path of the sandbox", "schema": {"type": "string"}},
-    "IdempotentReplayed": {
-        "description": "`true` when this is an earlier answer to the same key",
-        "schema": {"type": "string", "enum": ["true"]},
-    },
-    "PreferenceApplied": {
-        "description": "The `Prefer` that was followed",
-        "schema": {"type": "string"},
-    },
-    "WwwAuthenticate": {"description": "`Bearer`", "schema": {"type": "string"}},
+_TEXT: Json = {"type": "string"}
+HEADERS: Mapping[str, tuple[str, Json]] = {
+    "RequestId": ("The id of this request", _TEXT),
+    "RouterOverheadMs": (
+        "Milliseconds in the Router: all but the wait for the provider; on calls that may wait",
+        {"type": "number", "minimum": 0},
+    ),
+    "RetryAfter": ("Seconds to wait first", {"type": "integer", "minimum": 0}),
+    "Location": ("Path of the sandbox", _TEXT),
+    "IdempotentReplayed": ("An earlier answer to the same key", {"const": "true"}),
+    "PreferenceApplied": ("The `Prefer` that was followed", _TEXT),
+    "WwwAuthenticate": ("`Bearer`", _TEXT),
 }
 CREATED = {
     "Location": "Location",
@@ -92,7 +86,10 @@ def document() -> Json:
         "components": {
             "schemas": schemas,
             "responses": {f"Problem{s}": _problem(s) for s in sorted(failures)},
-            "headers": dict(HEADERS),
+            "headers": {
+                name: {"description": text, "schema": schema}
+                for name, (text, schema) in HEADERS.items()
+            },
             "links": _links(),
             "securitySchemes": {
                 "bearer": {
@@ -292,18 +289,16 @@ def main() -> int:
     """Print, write or check."""
     parser = argparse.ArgumentParser(prog="python -m infra.openapi", description=__doc__)
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--write", action="store_true", help="renew infra/openapi.json")
-    choice.add_argument("--check", action="store_true", help="fail when it is out of date")
-    asked = parser.parse_args()
-    made = text()
+    choice.add_argument("--write", action="store_true")
+    choice.add_argument("--check", action="store_true")
+    asked, made = parser.parse_args(), text()
     if asked.write:
         FILE.write_text(made, encoding="utf-8")
-    elif asked.check:
-        if not FILE.exists() or FILE.read_text(encoding="utf-8") != made:
-            print("infra/openapi.json is out of date: make openapi", file=sys.stderr)
-            return 1
-    else:
+    elif not asked.check:
         sys.stdout.write(made)
+    elif not FILE.exists() or FILE.read_text(encoding="utf-8") != made:
+        print("infra/openapi.json is out of date: make openapi", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -81,16 +81,18 @@ class Operation:
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any] | Streamed:
         """Answer a proxy event, whatever happens."""
-        started = time.perf_counter()
+        started, waited = time.perf_counter(), 0.0
         call = Call(self.row, event)
         token = _CALL.set(call)
         try:
-            with wiring.waiting() as waited:
+            with wiring.waiting() as wait:
                 answer = self._app.resolve(event, context)
-            total = time.perf_counter() - started
-            _finish(answer, call, total, waited.seconds)
+            waited = wait.seconds
+        except Exception as error:  # an event Powertools cannot read
+            answer = _proxy(_fault(error))
         finally:
             _CALL.reset(token)
+        _finish(answer, call, time.perf_counter() - started, waited)
         return Streamed.of(answer) if self.row.stream else answer
 
     def _serve(self, **_path: str) -> Response[Any]:
@@ -149,6 +151,12 @@ def _refusal(failure: Failure) -> Response[Any]:
     )
     text = render(problem(failure, call.request_id))
     return Response(failure.status, PROBLEM, text, headers)
+
+
+def _proxy(response: Response[Any]) -> dict[str, Any]:
+    headers = {name: [str(value)] for name, value in response.headers.items()}
+    body = {"body": response.body, "isBase64Encoded": False}
+    return {"statusCode": response.status_code, "multiValueHeaders": headers, **body}
 
 
 def _fault(error: Exception) -> Response[Any]:

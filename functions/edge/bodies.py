@@ -56,6 +56,7 @@ _NEW_END, _NEW_LABELS = _having(ttl_seconds="integer"), _having(labels="object")
 _NEW_LABELS["properties"]["shorten"] = {"const": False}
 _TEXT = _having(command="string", argv="null")
 _VECTOR = _having(argv="array", command="null")
+_VECTOR["properties"]["argv"]["prefixItems"] = [{"minLength": 1}]
 
 
 class Body(BaseModel):

@@ -6,6 +6,8 @@ from functools import cache
 
 from aws_lambda_powertools import Logger
 
+from .settings import BadSetting
+
 
 @cache
 def log() -> Logger:
@@ -20,4 +22,6 @@ def unexpected(error: BaseException, **ids: object) -> None:
         code = step.tb_frame.f_code
         place = f"{code.co_filename.rpartition('/')[2]}:{step.tb_lineno}"
         step = step.tb_next
+    if isinstance(error, BadSetting):
+        ids["detail"] = str(error)  # ours, for the operator, and never with a secret
     log().error("unexpected error", extra={"error": type(error).__name__, "at": place, **ids})
