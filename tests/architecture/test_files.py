@@ -48,7 +48,7 @@ def wanted(text: str) -> set[str]:
         if line and not line.startswith(("#", "-c ")):
             name, _, reason = line.partition("#")
             assert reason.strip(), f"no reason: {line}"
-            names.add(_name(name.partition("==")[0]))
+            names.add(_name(name.partition("==")[0].partition("[")[0]))
     return names
 
 
