@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from .failure import BY_CODE
+from .failure import BY_CODE, Failure
 from .money import Price
 from .size import Shape
 from .spec import Isolation, Spec
@@ -102,8 +102,8 @@ class Attempt:
 
     @property
     def klass(self) -> str | None:
-        """The failure class of its last answer that was not success."""
-        return None if self.code is None else str(BY_CODE[self.code].klass)
+        """The failure class of its last answer that was not success; `internal` if too new."""
+        return None if self.code is None else str(BY_CODE.get(self.code, Failure).klass)
 
     @property
     def open(self) -> bool:
