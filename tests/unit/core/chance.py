@@ -16,13 +16,13 @@ from sandbox_router.model.spec import Isolation, Preferences, Spec
 from tests.unit.core.build import EPOCH, SHAPE, T, candidate
 
 CODES = sorted(cls.code for cls in tree(ProviderFailure))
-quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)
+quick = settings(derandomize=True, deadline=None, database=None, max_examples=100)
 """The same examples at every run, however busy the machine."""
 ROUTE = (candidate("alpha"), candidate("beta"))
 VERBS = ["pause", "resume", "client"]
 LIVE = (State.RUNNING, State.PAUSING, State.PAUSED, State.RESUMING)
-TEXTS = st.text(max_size=6)
-NAMES = st.text("abcdefghijklmnopqrstuvwxyz-", min_size=1, max_size=8)
+TEXTS = st.sampled_from(["", "a", "\0", "é", "😀 b", "\u202e"])
+NAMES = st.sampled_from(["a", "b-c", "north-1", "z" * 20])
 NUMBERS = st.integers(0, 2**48)
 TIMES = st.integers(T - 30_000, T + 900_000)
 LABELS = st.dictionaries(NAMES, TEXTS, max_size=3)
