@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from tests.fakes.weak import Weak
 
 T = TypeVar("T")
 LAG_MS = 500
+RAM = Path("/dev/shm")
 
 
 @dataclass
@@ -89,9 +91,20 @@ def weak(inner: Table, clock: FakeClock) -> Weak:
     return Weak(inner, chance, clock, lag_ms=LAG_MS, contended=0.2, throttled=0.1, short=0.3)
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where the system can: a sync per file made would cost more than the tests. The
+    crash tests use the disk."""
+    if not RAM.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=RAM) as name:
+        yield Path(name)
+
+
 @pytest.fixture(params=["memory", "sqlite", "weak memory", "weak sqlite"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Patient]:
-    sqlite = SqliteTable(tmp_path / "table.db") if "sqlite" in request.param else None
+def table(request: pytest.FixtureRequest, folder: Path) -> Iterator[Patient]:
+    sqlite = SqliteTable(folder / "table.db") if "sqlite" in request.param else None
     inner: Table = sqlite or MemoryTable()
     clock = FakeClock()
     yield Patient(weak(inner, clock) if "weak" in request.param else inner, clock)
@@ -116,7 +129,7 @@ class Queues:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queues]:
+def queues(request: pytest.FixtureRequest, folder: Path) -> Iterator[Queues]:
     clock = FakeClock()
     if request.param == "memory":
         memory = MemoryQueue(clock)
@@ -130,7 +143,7 @@ def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queues]:
     opened: list[SqliteQueue] = []
 
     def reopen() -> SqliteQueue:
-        opened.append(SqliteQueue(tmp_path / "queue.db", clock))
+        opened.append(SqliteQueue(folder / "queue.db", clock))
         return opened[-1]
 
     yield Queues(reopen(), clock, reopen)

@@ -18,7 +18,8 @@ from adapters.system import SystemClock
 from sandbox_router.table import Contended, Item, Put
 from tests.contract.ports import crashing
 
-SPAWN = multiprocessing.get_context("spawn")
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([crashing.__name__])
 KILLS = 20
 
 
@@ -27,7 +28,7 @@ def kill_at_random(
 ) -> None:
     """Let the target run in rounds on the same file and kill each somewhere in its work."""
     chance = random.Random(5)
-    after = [SPAWN.Process(target=target, args=(folder, n)) for n in range(rounds)]
+    after = [FORKS.Process(target=target, args=(folder, n)) for n in range(rounds)]
     for number, process in enumerate(after):
         process.start()
         end = time.monotonic() + 30
@@ -96,7 +97,7 @@ def test_no_message_is_lost_and_none_done_comes_back(tmp_path: Path) -> None:
 
 def test_processes_that_write_at_once_lose_no_increment(tmp_path: Path) -> None:
     path = tmp_path / "table.db"
-    racers = [SPAWN.Process(target=crashing.increment, args=(path, 10)) for _ in range(3)]
+    racers = [FORKS.Process(target=crashing.increment, args=(path, 10)) for _ in range(3)]
     for racer in racers:  # all of them open, and one of them makes, the same new file
         racer.start()
     for racer in racers:

@@ -121,7 +121,7 @@ def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteTable]:
     table.close()
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.lists(WRITES, min_size=1, max_size=3).map(tuple), max_size=12),
     st.lists(QUERIES, max_size=6),

@@ -34,11 +34,11 @@ def until(true: Callable[[], object], seconds: float = 5) -> None:
 
 
 @pytest.fixture
-def open_queue(tmp_path: Path) -> Iterator[Callable[..., SqliteQueue]]:
+def open_queue(folder: Path) -> Iterator[Callable[..., SqliteQueue]]:
     opened: list[SqliteQueue] = []
 
     def open(clock: Clock | None = None) -> SqliteQueue:
-        opened.append(SqliteQueue(tmp_path / "queue.db", clock or SystemClock()))
+        opened.append(SqliteQueue(folder / "queue.db", clock or SystemClock()))
         return opened[-1]
 
     yield open
