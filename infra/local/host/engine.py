@@ -77,7 +77,7 @@ class Engine:
         instance = Instance(
             id=instance_id,
             request=request,
-            template=self.templates[request.template],
+            template=request.shape or self.templates[request.template],
             place=Place(self._directory / instance_id, self._etc),
         )
         self._instances[instance_id] = instance
@@ -148,12 +148,12 @@ class Engine:
         instance.set_end(seconds)
         if instance.ends_at is None:
             self._deadlines.drop(instance.id)
-        elif instance.state is not State.PAUSED:
+        elif not instance.ageless:
             self._deadlines.set(instance.id, instance.ends_at)
 
     def _due(self, instance_id: str) -> None:
         instance = self._instances.get(instance_id)
-        if instance is None or not instance.alive or instance.state is State.PAUSED:
+        if instance is None or not instance.alive or instance.ageless:
             return
         self._spawn(self._lifetime_over(instance))
 
@@ -170,8 +170,9 @@ class Engine:
             if instance.state is not State.RUNNING or instance.cell is None:
                 raise StateError(f"the sandbox is {instance.state.value}")
             instance.state = State.PAUSING
-            # A paused instance does not time out; resume sets a new end.
-            self._deadlines.drop(instance.id)
+            if not instance.request.ends_paused:
+                # A paused instance does not time out; resume sets a new end.
+                self._deadlines.drop(instance.id)
             view = instance.cell.view
             try:
                 if keep_memory:

