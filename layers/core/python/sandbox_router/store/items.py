@@ -17,7 +17,21 @@ from typing import Any
 from zlib import crc32
 
 from ..model.sandbox import Attempt, Sandbox
-from ..table import ALWAYS, SK, TTL, Condition, Delete, Item, Key, Put, Update, Write
+from ..table import (
+    ALWAYS,
+    SK,
+    TTL,
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Test,
+    Update,
+    Write,
+    missing,
+    when,
+)
 from .codec import decode, encode
 
 SHARDS = 16
@@ -125,14 +139,14 @@ def _diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str
     return changed, tuple(k for k in before if k not in after)
 
 
-def record_update(before: Sandbox, after: Sandbox, when: Condition) -> Update:
+def record_update(before: Sandbox, after: Sandbox, held: Condition) -> Update:
     """The record's changed attributes, its place in the due index included."""
     attributes, removed = _diff(_attributes(before), _attributes(after))
     if after.due_at is None:
         removed = (*removed, "due_shard")
     elif before.due_at is None:
         attributes["due_shard"] = shard_of(after.id)
-    return Update(record_key(after.id), set=attributes, remove=removed, when=when)
+    return Update(record_key(after.id), set=attributes, remove=removed, when=held)
 
 
 def attempt_writes(before: Sandbox, after: Sandbox) -> list[Write]:
@@ -171,16 +185,20 @@ def key_record_of(item: Item) -> KeyRecord:
 
 
 def key_writes(change: Change) -> list[Write]:
-    """What a save does to its idempotency key."""
+    """What a save does to its idempotency key, as long as the key is still this sandbox's."""
     box = change.after
     if box.key_hash is None:
         return []
     if change.frees_key:
-        return [Delete(idempotency_key(box))]
+        return [Delete(idempotency_key(box), (*missing(), *_owned(box)))]
     if change.result is None:
         return []
     kept = {"result_status": change.result.status, "result_body": change.result.body}
-    return [Update(idempotency_key(box), set=kept)]
+    return [Update(idempotency_key(box), set=kept, when=_owned(box))]
+
+
+def _owned(box: Sandbox) -> Condition:
+    return when(Test("sandbox_id", "=", box.id))
 
 
 def guard_put(box: Sandbox) -> Put:
@@ -196,7 +214,7 @@ def retention_writes(before: Sandbox, after: Sandbox, now: int) -> list[Write]:
         writes.append(guard_put(after))
         if after.key_hash is not None:
             keep = {TTL: after.expires_at // 1000 + KEY_DAYS * DAY}
-            writes.append(Update(idempotency_key(after), set=keep))
+            writes.append(Update(idempotency_key(after), set=keep, when=_owned(after)))
     if finished(after) and not finished(before):
         end = {TTL: now + RECORD_DAYS * DAY}
         writes.append(Update(record_key(after.id), set=end))

@@ -7,10 +7,11 @@ writer nor an overlooked wish can decide anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from ..model.failure import StoreBusy
+from ..model.failure import NotFound, StoreBusy
 from ..model.sandbox import Attempt, Sandbox, Wish
 from ..ports import Clock, Ids, Table
 from ..table import (
@@ -143,37 +144,46 @@ class Store:
             *key_writes(change),
             *retention_writes(before, after, self._clock.now() // 1000),
         ]
-        try:
-            self._write(*one_write_per_key(writes))
-        except ConditionFailed as failed:
-            old = failed.old[0] or {}
-            raise (News if old.get("epoch") == after.epoch else ClaimLost) from None
+        self._commit(after, one_write_per_key(writes))
         return after
+
+    def _commit(self, after: Sandbox, writes: list[Write]) -> None:
+        try:
+            self._write(*writes)
+        except ConditionFailed as failed:
+            old = failed.old[0]
+            if old is not None:
+                raise (News if old.get("epoch") == after.epoch else ClaimLost) from None
+            key = idempotency_key(after)  # another sandbox's by now, after a lost acknowledgement
+            self._commit(after, [write for write in writes if write.key != key])
 
     def tell(self, box: Sandbox, attempt: Attempt) -> None:
         """A fact, without any claim: what an instance's maker learnt after losing the record."""
         known = {k: v for k, v in encode(attempt).items() if k in FACTS}
-        self._write(
-            Update(attempt_key(box.id, attempt.n), set=known),
-            Update(record_key(box.id), set=self._due(box.id), add={"news": 1}),
-        )
+        due, here = self._due(box.id), when(Test(PK, "exists"))
+        with suppress(ConditionFailed):  # its record has expired: half of one would be worse
+            self._write(
+                Update(attempt_key(box.id, attempt.n), set=known),
+                Update(record_key(box.id), set=due, add={"news": 1}, when=here),
+            )
 
     def wish(self, box: Sandbox, attr: str, wish: Wish, entry: Entry) -> None:
         """Anybody's wish, stored at once, whoever holds the record."""
         attributes = {attr: encode(wish), **self._due(box.id)}
-        self._write(
-            Update(
-                record_key(box.id), set=attributes, add={"news": 1}, when=when(Test(PK, "exists"))
-            ),
-            entry_put(box, entry, box.news, "w"),
-        )
+        wished = Update(record_key(box.id), set=attributes, add={"news": 1})
+        self._change(wished, entry_put(box, entry, box.news, "w"))
 
     def relabel(self, box: Sandbox, labels: Mapping[str, str], entry: Entry) -> None:
         """Replace the labels."""
-        self._write(
-            Update(record_key(box.id), set={"labels": dict(labels)}, when=when(Test(PK, "exists"))),
-            entry_put(box, entry, box.news, "l"),
-        )
+        named = Update(record_key(box.id), set={"labels": dict(labels)})
+        self._change(named, entry_put(box, entry, box.news, "l"))
+
+    def _change(self, update: Update, entry: Put) -> None:
+        """An unclaimed change of a record that is there; raises NotFound."""
+        try:
+            self._write(replace(update, when=when(Test(PK, "exists"))), entry)
+        except ConditionFailed:
+            raise NotFound from None
 
     def _due(self, sandbox_id: str) -> dict[str, object]:
         return {"due_at": self._clock.now(), "due_shard": shard_of(sandbox_id)}
