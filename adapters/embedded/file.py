@@ -73,7 +73,7 @@ class File:
             self._readers.pop().close()
 
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, PATIENCE_SECONDS, check_same_thread=False)
+        db = sqlite3.connect(self._path, timeout=PATIENCE_SECONDS, check_same_thread=False)
         db.isolation_level = None  # transactions are ours
         _patiently(db, "PRAGMA journal_mode=WAL")
         _patiently(db, "PRAGMA synchronous=FULL")
