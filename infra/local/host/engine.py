@@ -22,9 +22,10 @@ from infra.local.host.instance import Gone, Instance, OnEnd, Request, State, Tem
 from infra.local.host.isolation import PROCESS, Place, Tier, prepare_etc
 from infra.local.host.plain import Plain
 from infra.local.host.process import Command, CommandSpec, Subscription
-from infra.local.host.timers import Deadlines
+from infra.local.host.timers import Deadlines, clock
 
 _KEEP_GONE = 20_000
+_CLOSE_SECONDS = 1.5
 # Starting is two forks and a few mounts; more at once only makes each wait for the others.
 _STARTS_AT_ONCE = 16
 _ALPHABET = string.ascii_lowercase + string.digits
@@ -131,7 +132,8 @@ class Engine:
         for command in tuple(instance.commands.values()):
             await command.settle()
         instance.commands.clear()
-        await asyncio.to_thread(_remove_directory, instance.place.directory)
+        if not self._closing.is_set():  # else all directories go at once
+            await asyncio.to_thread(_remove_directory, instance.place.directory)
         self._mark_gone(instance, reason)
 
     def _mark_gone(self, instance: Instance, reason: Gone) -> None:
@@ -218,9 +220,16 @@ class Engine:
         """Destroy everything; the host is stopping."""
         self._closing.set()
         self._deadlines.close()
+        until = clock() + _CLOSE_SECONDS
         living = [one for one in self._instances.values() if one.state is not State.GONE]
-        endings = [self.destroy(one, Gone.HOST_STOPPED) for one in living if one.cell]
-        await asyncio.gather(*endings, return_exceptions=True)
+        endings = [self._spawn(self.destroy(one, Gone.HOST_STOPPED)) for one in living if one.cell]
+        if endings:
+            # All are killed in the first round of the loop; what is waited for is the proof.
+            await asyncio.wait(endings, timeout=_CLOSE_SECONDS)
+        for directory in list(self._directory.iterdir()):
+            if clock() > until:
+                return  # thousands take longer than a stop may; the next start removes the rest
+            _remove_directory(directory)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
