@@ -72,7 +72,7 @@ class Creates:
             return self._reply(box, None)
         patience = box.created_at + round(wait * 1000)
         work = self._lifecycle.drive(box, cargo=request.cargo, patience=patience)
-        return self._reply(work.stored, work.result)
+        return self._reply(work.stored, work.result or self._kept(work.stored))
 
     def _record(self, tenant: str, request: CreateRequest, route: Route, wait: float) -> Sandbox:
         """The record as it is first stored: claimed with its first intent, or handed over."""
@@ -131,6 +131,13 @@ class Creates:
         if work is None:
             raise StoreBusy
         return work
+
+    def _kept(self, box: Sandbox) -> Result | None:
+        """The result under the key, where its save was not acknowledged or another settled it."""
+        if box.key_hash is None or box.state is State.STARTING:
+            return None
+        owner = self._store.key(box.tenant, box.key_hash)
+        return owner.result if owner is not None and owner.sandbox_id == box.id else None
 
     def _reply(self, box: Sandbox, result: Result | None) -> Reply:
         result = result or answer(box, self._clock.now())
