@@ -9,6 +9,8 @@
 
     [images.default.e2b]                 # image, then a kind or a pool's id
     "2x4" = "base"                       # size = the vendor's reference
+    [images.default]                     # a kind that gives any image any size
+    opensandbox = "python:3.12"          # needs no sizes
 
 Errors name the file and the place in it, never a value that could be a key.
 """
@@ -41,11 +43,14 @@ _OPTIONAL: Mapping[str, type] = {
     "draining": bool,
 }
 Images = Mapping[str, tuple[Prepared, ...]]
+_Target = Images | str
 
 
 @dataclass(frozen=True)
 class PoolConfig:
-    """One account. settings: what the kind itself understands."""
+    """One account. settings: what the kind itself understands. images: by size; any_size: image ->
+    reference.
+    """
 
     id: str
     kind: str
@@ -57,6 +62,7 @@ class PoolConfig:
     draining: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     images: Images = field(default_factory=dict)
+    any_size: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(path: Path, kinds: frozenset[str], variables: Mapping[str, str]) -> tuple[PoolConfig, ...]:
@@ -122,7 +128,7 @@ class _Reader:
         return value
 
     def _pool(
-        self, row: dict[str, Any], name: str, where: str, images: Mapping[str, dict[str, Images]]
+        self, row: dict[str, Any], name: str, where: str, images: Mapping[str, dict[str, _Target]]
     ) -> PoolConfig:
         kind = self._text(row, "kind", where)
         if kind not in self._kinds:
@@ -132,7 +138,8 @@ class _Reader:
             if field_name in row and type(row[field_name]) is not wanted:
                 raise self._bad(f"{where}.{field_name}", f"must be of type {wanted.__name__}")
         found = self._images_of(name, kind, images)
-        if "default" not in found:
+        any_size = self._any_size_of(name, kind, images)
+        if "default" not in {**found, **any_size}:
             raise self._bad("images.default", f"maps neither {name!r} nor its kind {kind!r}")
         own = set(row) - {"id", "kind", *_KEYS, *_OPTIONAL}
         return PoolConfig(
@@ -146,6 +153,7 @@ class _Reader:
             draining=row.get("draining", False),
             settings={key: self._text(row, key, where) for key in sorted(own)},
             images=found,
+            any_size=any_size,
         )
 
     def _isolation(self, row: Mapping[str, Any], where: str) -> Isolation | None:
@@ -187,15 +195,18 @@ class _Reader:
         except UnicodeDecodeError:
             raise self._bad(f"{where}.key_file:", f"{path} is no text") from None
 
-    def _images(self, value: Any, ids: frozenset[str]) -> Mapping[str, dict[str, Images]]:
-        """image -> kind or pool id -> what is prepared."""
-        found: dict[str, dict[str, Images]] = {}
+    def _images(self, value: Any, ids: frozenset[str]) -> Mapping[str, dict[str, _Target]]:
+        """image -> kind or pool id -> what is prepared, or the reference at any size."""
+        found: dict[str, dict[str, _Target]] = {}
         for image, targets in self._object(value, "images").items():
             at = f"images.{image}"
             found[image] = {}
             for target, sizes in self._object(targets, at).items():
                 if target not in ids | self._kinds:
                     raise self._bad(f"{at}.{target}", "is neither a pool of this file nor a kind")
+                if isinstance(sizes, str):
+                    found[image][target] = self._text(targets, target, at)
+                    continue
                 found[image][target] = {
                     size: (Prepared(self._text(sizes, size, f"{at}.{target}"), shape),)
                     for size, shape in self._shapes(sizes, f"{at}.{target}")
@@ -215,12 +226,20 @@ class _Reader:
         return shapes
 
     def _images_of(
-        self, name: str, kind: str, images: Mapping[str, dict[str, Images]]
+        self, name: str, kind: str, images: Mapping[str, dict[str, _Target]]
     ) -> dict[str, tuple[Prepared, ...]]:
         """A pool's own entries replace those of its kind, size by size."""
         found: dict[str, tuple[Prepared, ...]] = {}
         for image, targets in images.items():
-            merged = {**targets.get(kind, {}), **targets.get(name, {})}
+            merged: dict[str, tuple[Prepared, ...]] = {}
+            for sizes in (targets.get(kind), targets.get(name)):
+                merged.update(sizes if isinstance(sizes, Mapping) else {})
             if merged:
                 found[image] = tuple(prepared for (prepared,) in merged.values())
         return found
+
+    def _any_size_of(
+        self, name: str, kind: str, images: Mapping[str, dict[str, _Target]]
+    ) -> dict[str, str]:
+        found = {image: targets.get(name, targets.get(kind)) for image, targets in images.items()}
+        return {image: text for image, text in found.items() if isinstance(text, str)}

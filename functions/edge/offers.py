@@ -98,7 +98,9 @@ def sizes(pools: Sequence[Pool]) -> list[dict[str, Any]]:
 
 
 def _serves(pool: Pool, shape: Shape) -> bool:
-    return any(prepared.shape.name == shape.name for _, _, prepared in _prepared([pool]))
+    prepared = any(prepared.shape.name == shape.name for _, _, prepared in _prepared([pool]))
+    rule = pool.profile.sizes
+    return prepared or bool(pool.any_size and rule is not None and rule.hold(shape))
 
 
 def _prepared(pools: Sequence[Pool]) -> Iterator[tuple[Pool, str, Prepared]]:
@@ -118,7 +120,7 @@ def regions(pools: Sequence[Pool]) -> list[dict[str, Any]]:
 
 
 def images(pools: Sequence[Pool]) -> list[dict[str, Any]]:
-    """The image table by name."""
+    """The image table by name; size `any` is every size the pool serves."""
     found: dict[str, list[dict[str, str]]] = {}
     for pool, name, prepared in _prepared(pools):
         entry = {
@@ -128,4 +130,8 @@ def images(pools: Sequence[Pool]) -> list[dict[str, Any]]:
             "reference": prepared.reference,
         }
         found.setdefault(name, []).append(entry)
+    for pool in pools:
+        for name, reference in pool.any_size.items():
+            entry = {"pool_id": pool.id, "provider": pool.kind, "size": "any"}
+            found.setdefault(name, []).append({**entry, "reference": reference})
     return [{"name": name, "prepared": found[name]} for name in sorted(found)]

@@ -131,6 +131,7 @@ class ConfiguredPools:
                 max_ttl=row.max_ttl_seconds,
                 isolation=row.isolation or profiles[row.kind].isolation,
                 images=row.images,
+                any_size=row.any_size,
                 draining=row.draining,
             )
             for n, row in enumerate(rows)
@@ -140,6 +141,9 @@ class ConfiguredPools:
         self._opening = threading.Lock()
         self._wrap = wrap
         for row in rows:  # a wrong setting shows at the start, not at the first create
+            if row.any_size and profiles[row.kind].sizes is None:
+                where = f"{settings.pools_file}: images.{min(row.any_size)}"
+                raise BadSetting(f"{where} needs a size for kind {row.kind!r}")
             _open(row, settings)
 
     def all(self) -> Sequence[Pool]:

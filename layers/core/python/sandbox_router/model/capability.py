@@ -32,21 +32,47 @@ class Naming:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The provider's own limit on an instance's life, in seconds."""
+    """The provider's own limit on an instance's life, in seconds.
+
+    max_ttl, min_ttl: the most and the least it takes at create.
+    """
 
     max_ttl: int | None
     margin: int = 60
+    min_ttl: int = 1
     acts_on_paused: bool = False
     extends: bool = False
 
 
 @dataclass(frozen=True)
 class LabelLimits:
-    """What integration tags and customer labels may look like at the provider."""
+    """What integration tags and customer labels may look like at the provider.
+
+    reserved: how the keys begin that the provider keeps for itself.
+    """
 
     count: int
     value_length: int
     value_pattern: str | None = None
+    reserved: tuple[str, ...] = ()
+
+
+Range = tuple[int, int | None]
+"""From the first to the second, both included; None is no known end."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Any image at any shape within these ranges, exactly as asked; no disk and no GPU."""
+
+    milli_vcpu: Range
+    memory_mib: Range
+
+    def hold(self, shape: Shape) -> bool:
+        """Can an instance have exactly this shape?"""
+        asked = ((shape.milli_vcpu, self.milli_vcpu), (shape.memory_mib, self.memory_mib))
+        within = all(low <= n and (high is None or n <= high) for n, (low, high) in asked)
+        return within and shape.disk_mib is None and shape.gpu is None
 
 
 @dataclass(frozen=True)
@@ -68,7 +94,7 @@ class Timeouts:
 @dataclass(frozen=True)
 class Profile:
     """One provider kind: facts, abilities and limits. `abilities` maps a name to its details, or
-    to None.
+    to None. `sizes` None: an image decides its size, and only prepared sizes exist.
     """
 
     kind: str
@@ -80,6 +106,7 @@ class Profile:
     abilities: Mapping[str, Mapping[str, Any] | None]
     hosts: tuple[HostRule, ...]
     timeouts: Timeouts = field(default_factory=Timeouts)
+    sizes: Sizes | None = None
     regions: tuple[str, ...] | None = None
     price: UnitPrice | None = None
     links: Mapping[str, str] = field(default_factory=dict)
@@ -112,18 +139,21 @@ class UnitPrice:
 
 
 def read(data: Mapping[str, Any]) -> Profile:
-    """A profile from its JSON document; raises KeyError or TypeError on a malformed one."""
-    price = data.get("price")
+    """A profile from its JSON document; raises KeyError, TypeError or ValueError on a malformed
+    one.
+    """
+    price, labels = data.get("price"), data["labels"]
     return Profile(
         kind=data["kind"],
         name=data["name"],
         naming=Naming(**data["naming"]),
         lifetime=Lifetime(**data["lifetime"]),
-        labels=LabelLimits(**data["labels"]),
+        labels=LabelLimits(**{**labels, "reserved": tuple(labels.get("reserved", ()))}),
         isolation=Isolation(data["isolation"]),
         abilities=data["abilities"],
         hosts=tuple(HostRule(**rule) for rule in data["hosts"]),
         timeouts=Timeouts(**data.get("timeouts", {})),
+        sizes=_sizes(data.get("sizes")),
         regions=None if data.get("regions") is None else tuple(data["regions"]),
         price=None
         if price is None
@@ -136,3 +166,12 @@ def read(data: Mapping[str, Any]) -> Profile:
         ),
         links=data.get("links", {}),
     )
+
+
+def _sizes(data: Mapping[str, Any] | None) -> Sizes | None:
+    if data is None:
+        return None
+    if data["rule"] != "range":
+        raise ValueError("sizes.rule")
+    (least_cpu, most_cpu), (least, most) = data["milli_vcpu"], data["memory_mib"]
+    return Sizes((least_cpu, most_cpu), (least, most))

@@ -22,6 +22,8 @@ class Prepared:
 @dataclass(frozen=True)
 class Pool:
     """What routing knows of a pool. `images`: name in the image table -> what is prepared here.
+    `any_size`: name in the image table -> the vendor's reference, at any shape the kind's `sizes`
+    hold.
 
     `position` is the operator's order, `max_ttl` the account's plan limit in seconds, `isolation`
     what this
@@ -36,6 +38,7 @@ class Pool:
     max_ttl: int | None = None
     isolation: Isolation = Isolation.PROCESS
     images: Mapping[str, tuple[Prepared, ...]] = field(default_factory=dict)
+    any_size: Mapping[str, str] = field(default_factory=dict)
     draining: bool = False
 
     @property

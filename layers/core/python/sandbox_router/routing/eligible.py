@@ -25,11 +25,19 @@ def refusals(spec: Spec, pool: Pool, health: Health) -> tuple[str, ...]:
 
 def placement(spec: Spec, pool: Pool) -> Prepared | None:
     """What to boot for this image at this shape in this pool, if it is prepared there."""
-    kind, separator, reference = spec.image.partition(":")
-    if separator and kind == pool.kind:
-        return Prepared(reference, spec.shape)
     fitting = (p for p in pool.images.get(spec.image, ()) if _fits(spec, p))
-    return next(fitting, None)
+    if (found := next(fitting, None)) is not None:
+        return found
+    reference, sizes = _reference(spec, pool), pool.profile.sizes
+    if reference is None or (sizes is not None and not sizes.hold(spec.shape)):
+        return None
+    return Prepared(reference, spec.shape)
+
+
+def _reference(spec: Spec, pool: Pool) -> str | None:
+    """The vendor's name of this image, where it says nothing of a size."""
+    kind, separator, reference = spec.image.partition(":")
+    return reference if separator and kind == pool.kind else pool.any_size.get(spec.image)
 
 
 def _fits(spec: Spec, prepared: Prepared) -> bool:
@@ -73,6 +81,8 @@ def _limits(spec: Spec, pool: Pool) -> Iterator[str]:
     limits = pool.profile.labels
     if len(spec.labels) + IDENTITY_TAGS > limits.count:
         yield "labels:count"
+    if any(key.startswith(limits.reserved) for key in spec.labels):
+        yield "labels:reserved_key"
     if any(len(value) > limits.value_length for value in spec.labels.values()):
         yield "labels:value_length"
     pattern = limits.value_pattern
@@ -83,8 +93,7 @@ def _limits(spec: Spec, pool: Pool) -> Iterator[str]:
 def _placement_reasons(spec: Spec, pool: Pool) -> Iterator[str]:
     found = placement(spec, pool)
     if found is None:
-        kind, separator, _ = spec.image.partition(":")
-        prepared = spec.image in pool.images or bool(separator and kind == pool.kind)
+        prepared = spec.image in pool.images or _reference(spec, pool) is not None
         yield "size" if prepared else "image_not_prepared"
         return
     ceiling = spec.prefer.max_price_per_hour
