@@ -137,9 +137,7 @@ def when(*tests: Test) -> Condition:
     return (tests,)
 
 
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -160,10 +158,21 @@ def _holds(test: Test, item: Item) -> bool:
         return test.attr not in item
     if test.op == "exists" or test.attr not in item:
         return test.op == "exists" and test.attr in item
-    have = item[test.attr]
-    if type(have) is not type(test.value) and test.op != "<>":
+    have, value = item[test.attr], test.value
+    if test.op in ("=", "<>"):
+        return _same(have, value) is (test.op == "=")
+    return type(have) is type(value) and _ORDER[test.op](have, value)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal in value and in type, all the way down: to Python, but not to a table, 1 is True."""
+    if type(a) is not type(b):
         return False
-    return _COMPARE[test.op](have, test.value)
+    if isinstance(a, Mapping):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)
 
 
 def applied(write: Write, item: Item | None) -> Item | None:
