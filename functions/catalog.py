@@ -7,6 +7,7 @@ MiB.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 READ, WRITE = "sandboxes:read", "sandboxes:write"
 MIB = 1024 * 1024
@@ -16,6 +17,25 @@ COMMAND_BYTES = 3 * MIB  # stdin is at most 1 MiB, and JSON may need two bytes f
 FILE_BYTES = 4 * MIB
 
 
+class Grant(StrEnum):
+    """What a function may touch, and nothing else; `infra.cloud.grants` says it in IAM's words."""
+
+    DUE = "due"  # the index of what is due
+    KEYS = "keys"  # look up an API key
+    LIST = "list"  # the index of a tenant's sandboxes
+    PEPPER = "pepper"  # the secret behind keyed hashes
+    POOLS = "pools"  # the operator's pools, credentials included
+    READ = "read"  # records, attempts, audit entries, health of pools
+    SEAL = "seal"  # the vault's key
+    SEND = "send"  # messages to the queues
+    WRITE = "write"  # what READ reads
+
+
+_HOLDS = (Grant.PEPPER, Grant.POOLS, Grant.SEAL)  # a Router is made of these
+SHOWS = (*_HOLDS, Grant.READ)
+MOVES = (*SHOWS, Grant.SEND, Grant.WRITE)
+
+
 @dataclass(frozen=True)
 class Http:
     """One operation of the API behind its method and path.
@@ -23,6 +43,7 @@ class Http:
     scope: what the key must hold; None is public. body_bytes: the most a request body may have; 0
     where the operation takes none. routed: it may wait for a provider. stream: its integration
     streams, and the function answers `Streamed`; the 29 s of buffered integrations do not apply.
+    files: what it reads of the tree besides its modules.
     """
 
     name: str
@@ -36,6 +57,8 @@ class Http:
     stream: bool = False
     timeout: int = 29
     memory: int = 1024
+    may: tuple[Grant, ...] = MOVES
+    files: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -57,6 +80,8 @@ class Worker:
     summary: str
     timeout: int
     memory: int = 512
+    may: tuple[Grant, ...] = MOVES
+    files: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -91,7 +116,7 @@ _S, _C, _F, _P, _K, _M = "Sandboxes", "Commands", "Files", "Ports", "Catalog", "
 
 HTTP: tuple[Http, ...] = (
     Http("create_sandbox", "POST", _BOXES, "Create a sandbox", _S, WRITE, SPEC_BYTES, True),
-    Http("list_sandboxes", "GET", _BOXES, "List sandboxes", _S),
+    Http("list_sandboxes", "GET", _BOXES, "List sandboxes", _S, may=(*SHOWS, Grant.LIST)),
     Http("get_sandbox", "GET", _BOX, "Get a sandbox", _S, routed=True),
     Http("update_sandbox", "PATCH", _BOX, "Change a sandbox", _S, WRITE, SPEC_BYTES, True),
     Http("destroy_sandbox", "DELETE", _BOX, "Destroy a sandbox", _S, WRITE, routed=True),
@@ -125,7 +150,7 @@ HTTP: tuple[Http, ...] = (
         COMMAND_BYTES,
         True,
         stream=True,
-        timeout=300,
+        timeout=900,
         memory=1769,
     ),
     Http("read_file", "GET", f"{_BOX}/files", "Read a file", _F, routed=True),
@@ -143,20 +168,39 @@ HTTP: tuple[Http, ...] = (
         True,
     ),
     Http("close_port", "DELETE", f"{_BOX}/ports/{{port}}", "Close a port", _P, WRITE, routed=True),
-    Http("route_sandbox", "POST", "/v1/route", "Dry run of a create", _S, READ, SPEC_BYTES),
-    Http("list_providers", "GET", "/v1/providers", "List providers", _K),
-    Http("get_provider", "GET", "/v1/providers/{kind}", "Get a provider", _K),
-    Http("list_sizes", "GET", "/v1/sizes", "List sizes", _K),
-    Http("list_regions", "GET", "/v1/regions", "List regions", _K),
-    Http("list_images", "GET", "/v1/images", "List images", _K),
-    Http("get_health", "GET", "/v1/health", "Liveness", _M, None, memory=256),
-    Http("get_openapi", "GET", "/v1/openapi.json", "This document", _M, None, memory=256),
+    Http(
+        "route_sandbox",
+        "POST",
+        "/v1/route",
+        "Dry run of a create",
+        _S,
+        READ,
+        SPEC_BYTES,
+        may=SHOWS,
+    ),
+    Http("list_providers", "GET", "/v1/providers", "List providers", _K, may=SHOWS),
+    Http("get_provider", "GET", "/v1/providers/{kind}", "Get a provider", _K, may=SHOWS),
+    Http("list_sizes", "GET", "/v1/sizes", "List sizes", _K, may=SHOWS),
+    Http("list_regions", "GET", "/v1/regions", "List regions", _K, may=SHOWS),
+    Http("list_images", "GET", "/v1/images", "List images", _K, may=SHOWS),
+    Http("get_health", "GET", "/v1/health", "Liveness", _M, None, memory=256, may=()),
+    Http(
+        "get_openapi",
+        "GET",
+        "/v1/openapi.json",
+        "This document",
+        _M,
+        None,
+        memory=256,
+        may=(),
+        files=("infra/openapi.json",),
+    ),
 )
 
 WORKERS: tuple[Worker, ...] = (
-    Authorizer("authorize", "Admit an API key", timeout=10),
+    Authorizer("authorize", "Admit an API key", timeout=10, may=(*_HOLDS, Grant.KEYS)),
     FromQueues("advance", "Move sandboxes forward", timeout=60, queues=("create", "teardown")),
-    Every("sweep", "Wake what is due", timeout=55, minutes=1),
+    Every("sweep", "Wake what is due", timeout=55, minutes=1, may=(*MOVES, Grant.DUE)),
 )
 
 
