@@ -16,7 +16,7 @@ from ..model.spec import Cargo
 from ..ports import Clock, Pools, Queue, Vault
 from ..store import Change, ClaimLost, Entry, News, Result, Store, finished
 from .answer import first_result, frees_key
-from .decide import Effect, Step, decide, due
+from .decide import Effect, Step, Try, decide, due
 from .moves import moved
 from .steps import Performer
 
@@ -142,7 +142,8 @@ class Lifecycle:
         """One step; False when there is nothing more to do here."""
         now = self.clock.now()
         step = decide(work.box, now, armed=work.armed)
-        if step is None or (isinstance(step, Effect) and self._over(work, now)):
+        # nor is a pool intended that could not be asked now: the next claim would have to doubt it
+        if step is None or (isinstance(step, Effect | Try) and self._over(work, now)):
             if self._waited(work, now):
                 return True
             self._release(work, now)

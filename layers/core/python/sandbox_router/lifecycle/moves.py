@@ -74,7 +74,10 @@ def _tried(step: d.Try, box: Sandbox, now: int, deployment: str, pool: Pool) -> 
 
 
 def doubted(attempt: Attempt, now: int, pools: Pools, code: str) -> Attempt:
-    """The attempt with an outcome nobody knows, its windows open from now."""
+    """The attempt with an outcome nobody knows, its windows open from now.
+
+    It counts as asked: what its identity is answered next says nothing about what was sent before.
+    """
     naming = pools.pool(attempt.pool_id).profile.naming
     return replace(
         attempt,
@@ -83,6 +86,7 @@ def doubted(attempt: Attempt, now: int, pools: Pools, code: str) -> Attempt:
         ended_at=None,
         settle_until=now + naming.settle * 1000,
         window_until=now + naming.window * 1000,
+        asked=max(attempt.asked, 1),
         looks=0,
         look_at=now,
     )
