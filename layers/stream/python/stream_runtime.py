@@ -19,7 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,16 +75,25 @@ class RuntimeApi:
 
     def stream(self, request_id: str, prelude: bytes, frames: Iterator[bytes]) -> None:
         """Send prelude and frames as they come; a failure in between goes into the trailers."""
-        connection = http.client.HTTPConnection(self._address)
-        connection.putrequest("POST", f"/{VERSION}/runtime/invocation/{request_id}/response")
-        connection.putheader("Content-Type", FORMAT)
-        connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
-        connection.putheader("Transfer-Encoding", "chunked")
-        connection.putheader("Trailer", f"{ERROR_TYPE}, {ERROR_BODY}")
-        connection.endheaders()
+        with closing(http.client.HTTPConnection(self._address)) as connection:
+            self._send(connection, request_id, prelude, frames)
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        request_id: str,
+        prelude: bytes,
+        frames: Iterator[bytes],
+    ) -> None:
         trailers = b""
-        connection.send(_chunk(prelude))
         try:
+            connection.putrequest("POST", f"/{VERSION}/runtime/invocation/{request_id}/response")
+            connection.putheader("Content-Type", FORMAT)
+            connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
+            connection.putheader("Transfer-Encoding", "chunked")
+            connection.putheader("Trailer", f"{ERROR_TYPE}, {ERROR_BODY}")
+            connection.endheaders()
+            connection.send(_chunk(prelude))
             while (frame := _next(frames)) is not None:
                 if isinstance(frame, Exception):
                     trailers = _trailers(frame)
@@ -98,7 +107,6 @@ class RuntimeApi:
                     close()
         connection.send(b"0\r\n" + trailers + b"\r\n")
         connection.getresponse().read()
-        connection.close()
 
 
 def _next(frames: Iterator[bytes]) -> bytes | Exception | None:
