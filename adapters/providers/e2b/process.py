@@ -213,7 +213,8 @@ def _start(agents: Agents, ref: Ref, command: Command) -> Call:
             "Content-Type": "application/connect+json",
             "Connect-Protocol-Version": "1",
             "Connect-Timeout-Ms": str(max(1, round(command.timeout_seconds * 1000))),
-            "Keepalive-Ping-Interval": "50",  # seconds; silence longer than a proxy's patience
+            # Seconds. Each is a moment in which whoever left a silent command can end it.
+            "Keepalive-Ping-Interval": "5",
         },
         body=b"\x00" + len(body).to_bytes(4, "big") + body,
         verdicts=envd.CALLS,
@@ -243,6 +244,9 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _outputs(event: Mapping[str, Any]) -> Iterator[Output]:
+    """What it wrote; nothing, where envd says only that it still runs."""
+    if "keepalive" in event:
+        yield Output("stdout", b"")
     streams: tuple[Literal["stdout", "stderr"], ...] = ("stdout", "stderr")
     data = _object(event.get("data", {}))
     for stream in streams:

@@ -168,6 +168,12 @@ def test_the_exit_does_not_wait_for_a_trailer_that_does_not_come() -> None:
         assert len(there.requests) == 1
 
 
+def test_signs_of_life_arrive_as_empty_output() -> None:
+    fake = Fake(stream(start(), frame({"event": {"keepalive": {}}}), end(exited=True), trailer()))
+    assert ran(fake) == [Output("stdout", b""), Exit(0)]
+    assert fake.sent[0].headers["keepalive-ping-interval"] == "5"
+
+
 def test_a_refused_connection_is_an_outage_for_a_command_too() -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("")

@@ -222,7 +222,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Output:
-    """Bytes a command wrote, as they came."""
+    """Bytes a command wrote, as they came; none are a sign that it still runs."""
 
     stream: Literal["stdout", "stderr"]
     data: bytes
@@ -243,7 +243,8 @@ class RunsCommands(Protocol):
 
     def run(self, ref: Ref, command: Command) -> Iterator[Output | Exit]:
         """Output in order, then exactly one Exit; raises Unknown when the answer is lost, Gone,
-        Refused.
+        Refused. Closing the iterator ends the command; a silent one yields signs of life every few
+        seconds where the provider has them, so that closing is not late.
         """
         ...
 
