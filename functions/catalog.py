@@ -105,6 +105,13 @@ class FromQueues(Worker):
 
 
 @dataclass(frozen=True)
+class FromStream(Worker):
+    """Told of the items the table's expiry service removed, those whose key begins with prefix."""
+
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
 class Every(Worker):
     """Runs every so many minutes."""
 

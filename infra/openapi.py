@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from functions.catalog import HTTP, Http
-from functions.edge import bodies, replies
+from functions.edge import bodies, replies, sse
 from functions.edge.api import BYTES, JSON, PROBLEM, Operation
 from functions.edge.fields import KIND, SANDBOX_ID
 from sandbox_router.model.failure import BY_CODE
@@ -112,6 +112,7 @@ def _schemas(operations: Any) -> Json:
     types: dict[str, Any] = {"Problem": replies.Problem}
     for operation in operations:
         named = [*operation.replies.values(), operation.models.get("body")]
+        named += operation.documented.get("events", {}).values()
         types |= {t.__name__: t for t in named if t not in (None, bytes, dict)}
     adapters = [(name, "validation", TypeAdapter(kind)) for name, kind in types.items()]
     _, found = TypeAdapter.json_schemas(adapters, ref_template=REFERENCE)  # type: ignore[arg-type]
@@ -201,6 +202,8 @@ def _responses(row: Http, operation: Operation) -> Json:
         answer["headers"] = _headers(row, status)
         if content := _content(kind):
             answer["content"] = content
+        if events := operation.documented.get("events"):
+            answer["content"][sse.KIND] = _events(events)
         if row.name == "create_sandbox":
             answer["links"] = {name: {"$ref": f"#/components/links/{name}"} for name in _links()}
         found[status] = answer
@@ -230,6 +233,13 @@ def _content(kind: Any) -> Json | None:
     if kind is dict:
         return {JSON: {"schema": {"type": "object"}}}
     return {JSON: {"schema": {"$ref": REFERENCE.format(model=kind.__name__)}}}
+
+
+def _events(events: Mapping[str, Any]) -> Json:
+    """OpenAPI 3.1 has no word for the items of a stream: `x-events` has the schema of each."""
+    kinds = {name: {"$ref": REFERENCE.format(model=kind.__name__)} for name, kind in events.items()}
+    schema = {"type": "string", "x-events": kinds}
+    return {"schema": schema, "example": replies.EVENTS_EXAMPLE}
 
 
 def _headers(row: Http, status: int) -> Json:
@@ -269,6 +279,7 @@ def _failures(row: Http, operation: Operation) -> set[int]:
         found.add(404)
     if row.routed:
         found |= {409, 422}
+    found |= {501} if row.stream else set()
     if row.body_bytes or row.name in ("read_file", "list_directory"):
         found.add(413)
     if isinstance(model, type) and issubclass(model, bodies.Body):

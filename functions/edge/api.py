@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_type_hints
 
@@ -38,13 +39,24 @@ from .log import log, unexpected
 from .params import NoQuery
 from .principal import require
 from .resolver import Resolver
+from .sse import KIND, Frames
 from .stream import Streamed
 
 JSON, PROBLEM, BYTES = "application/json", "application/problem+json", "application/octet-stream"
-_CALL: ContextVar[Call] = ContextVar("call")
 _STANDING = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 Function = Callable[..., Answer]
+
+
+@dataclass
+class _Turn:
+    """A call under way, and the events it answers with, which pass no resolver."""
+
+    call: Call
+    events: Frames | None = None
+
+
+_TURN: ContextVar[_Turn] = ContextVar("turn")
 
 
 def operation(replies: Mapping[int, Any], **documented: Any) -> Callable[[Function], Operation]:
@@ -82,24 +94,28 @@ class Operation:
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any] | Streamed:
         """Answer a proxy event, whatever happens."""
         started, waited = time.perf_counter(), 0.0
-        call = Call(self.row, event)
-        token = _CALL.set(call)
+        turn = _Turn(Call(self.row, event))
+        token = _TURN.set(turn)
         try:
             with wiring.waiting() as wait:
                 answer = self._app.resolve(event, context)
-            waited = wait.seconds
+            waited = wait.seconds if turn.events is None else turn.events.waited
         except Exception as error:  # an event Powertools cannot read
             answer = _proxy(_fault(error))
         finally:
-            _CALL.reset(token)
-        _finish(answer, call, time.perf_counter() - started, waited)
-        return Streamed.of(answer) if self.row.stream else answer
+            _TURN.reset(token)
+        _finish(answer, turn.call, time.perf_counter() - started, waited)
+        if self.row.stream and wiring.streaming():
+            return Streamed.of(answer, turn.events)
+        return answer
 
     def _serve(self, **_path: str) -> Response[Any]:
-        call = _CALL.get()
+        turn = _TURN.get()
+        call = turn.call
         if self.row.scope is not None:
             require(call.principal, self.row.scope)
         answer = self.function(call, **self._parsed(call))
+        turn.events = answer.events
         return _response(answer)
 
     def _parsed(self, call: Call) -> dict[str, Any]:
@@ -127,19 +143,21 @@ def _json(call: Call, *, optional: bool) -> Any:
 
 def _response(answer: Answer) -> Response[Any]:
     """A handler's answer; a text body at a status of failure is a finished problem document."""
+    headers: dict[str, str | list[str]] = dict(answer.headers)
+    if answer.events is not None:
+        return Response(answer.status, KIND, "", headers)
     body: str | bytes | None
     if answer.body is None or isinstance(answer.body, str | bytes):
         body = answer.body
     else:
         body = render(answer.body)
     kind = PROBLEM if answer.status >= 400 else BYTES if isinstance(body, bytes) else JSON
-    headers: dict[str, str | list[str]] = dict(answer.headers)
     return Response(answer.status, None if body is None else kind, body, headers)
 
 
 def _refusal(failure: Failure) -> Response[Any]:
     """A failure as its problem document."""
-    call = _CALL.get()
+    call = _TURN.get().call
     headers: dict[str, str | list[str]] = {}
     if failure.retry_after is not None:
         headers["Retry-After"] = str(max(0, math.ceil(failure.retry_after)))
@@ -161,7 +179,7 @@ def _proxy(response: Response[Any]) -> dict[str, Any]:
 
 def _fault(error: Exception) -> Response[Any]:
     """An exception nobody expected: the client learns that, and nothing else."""
-    call = _CALL.get()
+    call = _TURN.get().call
     unexpected(error, operation=call.row.name, request_id=call.request_id)
     return _refusal(Internal())
 

@@ -33,7 +33,9 @@ from .json import compact
 DEFAULT_SIZE = "2x4"
 TTL_MIN, TTL_MAX, TTL_DEFAULT = 30, 86_400, 3_600
 COMMAND_BYTES, STDIN_BYTES, OUTPUT_BYTES = 64 * 1024, MIB, MIB
-COMMAND_SECONDS, COMMAND_SECONDS_MAX = 60, 240
+COMMAND_SECONDS, COMMAND_SECONDS_MAX = 60, 840
+JSON_SECONDS_MAX, BUFFERED_SECONDS_MAX = 240, 25
+"""A command whose answer comes at its end; and behind an integration that does not stream."""
 
 Complaints = Iterator[tuple[str, str]]
 Ttl = Annotated[int, Field(ge=TTL_MIN, le=TTL_MAX, description="Seconds from now")]
@@ -231,9 +233,15 @@ class CommandBody(Body):
     cwd: Path | None = Field(None, description="Absolute directory to run in")
     env: Annotated[Env, Field(max_length=100)] = Field({}, repr=False)
     stdin: Annotated[str, Field(max_length=STDIN_BYTES)] | None = Field(None, repr=False)
-    timeout_seconds: Annotated[float, Field(ge=0.1, le=COMMAND_SECONDS_MAX)] = COMMAND_SECONDS
+    timeout_seconds: Annotated[float, Field(ge=0.1, le=COMMAND_SECONDS_MAX)] = Field(
+        COMMAND_SECONDS,
+        description=f"At most {JSON_SECONDS_MAX} when the answer is no event stream; then the "
+        "command is ended",
+    )
     max_output_bytes: Annotated[int, Field(ge=0, le=4 * MIB)] = Field(
-        OUTPUT_BYTES, description="Bytes kept of each stream; the whole answer stays under 4 MiB"
+        OUTPUT_BYTES,
+        description="Bytes kept of each stream; the whole answer stays under 4 MiB. Events have "
+        "all output unless this is set",
     )
 
     def complaints(self) -> Complaints:
@@ -253,13 +261,13 @@ class CommandBody(Body):
             yield from path_complaints(self.cwd, "cwd")
         yield from env_complaints(self.env)
 
-    def to_command(self) -> Command:
-        """As the core has it."""
+    def to_command(self, seconds: float | None = None) -> Command:
+        """As the core has it, with so much time instead of what was asked for."""
         return Command(
             argv=None if self.argv is None else tuple(self.argv),
             shell=self.command,
             cwd=self.cwd,
             env={name: Secret(value) for name, value in self.env.items()},
             stdin=None if self.stdin is None else self.stdin.encode(),
-            timeout_seconds=float(self.timeout_seconds),
+            timeout_seconds=float(seconds or self.timeout_seconds),
         )

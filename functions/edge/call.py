@@ -15,6 +15,7 @@ from sandbox_router.model.principal import Principal
 
 from .fields import KIND, SANDBOX_ID
 from .principal import principal_of
+from .sse import Frames
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9=_.:-]{1,128}", re.ASCII)
 _ID, _KIND = re.compile(SANDBOX_ID.strip("^$")), re.compile(KIND.strip("^$"))
@@ -100,10 +101,11 @@ class Call:
 @dataclass(frozen=True)
 class Answer:
     """What a handler answers. body: text is a finished document, bytes are a file's content,
-    anything else becomes JSON; None is no body. headers: besides those every answer has.
+    anything else becomes JSON; None is no body. headers: besides those every answer has. events:
+    server-sent, instead of a body.
     """
 
     status: int
     body: Any = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
-    sandbox_id: str | None = None
+    events: Frames | None = field(default=None, repr=False)

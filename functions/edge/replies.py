@@ -156,6 +156,39 @@ class Execution(TypedDict):
     stderr_mode: Literal["separate", "merged"]
 
 
+class Started(TypedDict):
+    """The command was sent; event `started`."""
+
+    exec_id: str
+    stderr_mode: Literal["separate", "merged"]
+
+
+class Written(TypedDict):
+    """Output; events `stdout` and `stderr`. `b64` is there when the bytes are no UTF-8: it has
+    them exactly, and `text` has replacement signs. A character is never split between events.
+    """
+
+    text: str
+    b64: NotRequired[str]
+
+
+class Exited(TypedDict):
+    """It ended; event `exit`, the last. `exit_code` is null when the provider does not say."""
+
+    exit_code: int | None
+    signal: NotRequired[str]
+    duration_ms: int
+    truncated: Truncated
+
+
+class TimedOut(TypedDict):
+    """Its time was over and it was ended; event `timeout`, the last."""
+
+    signal: NotRequired[str]
+    duration_ms: int
+    truncated: Truncated
+
+
 class Entry(TypedDict):
     """A directory entry."""
 
@@ -226,3 +259,28 @@ Problem = TypedDict(
     },
 )
 Problem.__doc__ = "RFC 9457. `outcome`: may the effect have happened?"
+
+EVENTS = {
+    "started": Started,
+    "stdout": Written,
+    "stderr": Written,
+    "exit": Exited,
+    "error": Problem,
+    "timeout": TimedOut,
+}
+"""A command's events and their data."""
+EVENTS_EXAMPLE = """id: 1
+event: started
+data: {"exec_id":"exec-aaaaaaaaaaaaaaaaaaaaaaaaaa","stderr_mode":"separate"}
+
+id: 2
+event: stdout
+data: {"text":"hello\\n"}
+
+: ping
+
+id: 3
+event: exit
+data: {"exit_code":0,"duration_ms":12,"truncated":{"stdout_bytes":0,"stderr_bytes":0}}
+
+"""

@@ -22,7 +22,8 @@ class Settings:
 
     deployment: this deployment's name at providers; by default it follows from the pepper. pools:
     the file with pools and images (see `config`). pepper: the file with the secret that keys the
-    hashes of API keys, bodies and cursors. variables: looked up for the keys of pools only.
+    hashes of API keys, bodies and cursors. streaming: do integrations that may stream do so?
+    variables: looked up for the keys of pools only.
     """
 
     state: Path
@@ -32,6 +33,7 @@ class Settings:
     pepper: Path | None = None
     vault: Path | None = None
     max_ttl_seconds: int = TTL_MAX
+    streaming: bool = True
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -48,6 +50,7 @@ class Settings:
             pepper=_path(env, "PEPPER_FILE"),
             vault=_path(env, "VAULT_KEY_FILE"),
             max_ttl_seconds=_seconds(env, "MAX_TTL_SECONDS"),
+            streaming=_switch(env, "STREAMING"),
             variables=env,
         )
 
@@ -92,3 +95,10 @@ def _seconds(env: Mapping[str, str], name: str) -> int:
     if not (text.isascii() and text.isdecimal() and TTL_MIN <= int(text[:9]) <= TTL_MAX):
         raise BadSetting(f"{name}={text!r} is not a number from {TTL_MIN} to {TTL_MAX}")
     return int(text)
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name) or "on"
+    if text not in ("on", "off"):
+        raise BadSetting(f"{name}={text!r} is neither on nor off")
+    return text == "on"

@@ -17,9 +17,11 @@ class Streamed:
     frames: Iterator[bytes] = field(repr=False)
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Streamed:
-        """A proxy answer in one frame."""
+    def of(cls, answer: Mapping[str, Any], frames: Iterator[bytes] | None = None) -> Streamed:
+        """A proxy answer with these frames, or with its body in one."""
         headers = {name: values[-1] for name, values in answer["multiValueHeaders"].items()}
+        if frames is not None:
+            return cls(answer["statusCode"], headers, frames)
         body = answer.get("body") or ""
         data = base64.b64decode(body) if answer.get("isBase64Encoded") else body.encode()
         return cls(answer["statusCode"], headers, iter((data,) if data else ()))

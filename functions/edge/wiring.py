@@ -204,6 +204,14 @@ def settings() -> Settings:
         return _process.settings
 
 
+def streaming() -> bool:
+    """Do integrations stream? Also where the settings are wrong: then it is the usual answer."""
+    try:
+        return settings().streaming
+    except BadSetting:
+        return True
+
+
 def router() -> Router:
     """This process's Router, made at the first call."""
     if (found := _process.router) is not None:

@@ -85,7 +85,7 @@ class Gateway:
     ) -> None:
         """Pass frames on as they come, and no longer than somebody reads them."""
         loop = asyncio.get_running_loop()
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(_disconnected(receive, answer.frames, context.copy()))
         await send(_start(answer.status, answer.headers))
         try:
             while not gone.done():
@@ -96,17 +96,25 @@ class Gateway:
                     return
         finally:
             gone.cancel()
-            if (close := getattr(answer.frames, "close", None)) is not None:
-                await loop.run_in_executor(self._threads, context.run, close)
+            await loop.run_in_executor(self._threads, context.run, _close, answer.frames)
 
 
 def _next(frames: Iterator[bytes]) -> bytes | None:
     return next(frames, None)
 
 
-async def _disconnected(receive: Receive) -> None:
+def _close(frames: Iterator[bytes]) -> None:
+    if (close := getattr(frames, "close", None)) is not None:
+        close()
+
+
+async def _disconnected(
+    receive: Receive, frames: Iterator[bytes], context: contextvars.Context
+) -> None:
+    """Until nobody reads any more; then what waits for a frame need not."""
     while (await receive())["type"] != "http.disconnect":
         pass
+    await asyncio.to_thread(context.run, _close, frames)
 
 
 async def _read(scope: Message, receive: Receive, request_id: str) -> Call:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
 from functions.edge.stream import Streamed
@@ -64,21 +65,31 @@ def invoke(
         log.exception("function %s failed", route.function)
         return refusal(Internal(), call.request_id, status=502, outcome=Effect.UNKNOWN)
     if isinstance(answer, Stream):
-        return replace(answer, frames=_surrounded(answer.frames, around, call))
+        return replace(answer, frames=_Surrounded(answer.frames, around, call))
     return answer
 
 
-def _surrounded(frames: Iterator[bytes], around: Around, call: Call) -> Iterator[bytes]:
-    try:
-        while True:
-            with around(call):
-                frame = next(frames, None)
-            if frame is None:
-                return
-            yield frame
-    finally:
-        if isinstance(frames, Generator):
-            frames.close()
+class _Surrounded:
+    """Frames with `around` about the making of each. Another thread may close them meanwhile,
+    which a generator that is at work does not take.
+    """
+
+    def __init__(self, frames: Iterator[bytes], around: Around, call: Call) -> None:
+        self._frames, self._around, self._call = frames, around, call
+        one_by_one = isinstance(frames, Generator)
+        self._turn: AbstractContextManager[Any] = Lock() if one_by_one else nullcontext()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        with self._turn, self._around(self._call):
+            return next(self._frames)
+
+    def close(self) -> None:
+        if (close := getattr(self._frames, "close", None)) is not None:
+            with self._turn, self._around(self._call):
+                close()
 
 
 def _usable(answer: Any, request_id: str) -> Reply | Stream:

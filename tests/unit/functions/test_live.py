@@ -87,13 +87,6 @@ def test_the_whole_answer_stays_under_its_limit(world: World, box: str, data: by
     assert got.json["truncated"]["stdout_bytes"] > 0
 
 
-@pytest.mark.parametrize("accept", ["text/event-stream", "TEXT/event-stream;q=1"])
-def test_events_only_are_not_available(world: World, box: str, accept: str) -> None:
-    got = on("run_command", box, body={"command": "x"}, headers={"Accept": accept})
-    assert (got.status, got.code) == (422, "unsupported")
-    assert world.first.commands == []
-
-
 @pytest.mark.parametrize("accept", ["*/*", "text/event-stream, application/json", "", "text/html"])
 def test_any_other_accept_gets_json(world: World, box: str, accept: str) -> None:
     world.first.events.append([Exit(0)])

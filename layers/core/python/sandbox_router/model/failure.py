@@ -2,6 +2,7 @@
 
     Failure
     ├── Invalid · TooLarge · WrongMediaType · KeyReused · Unsupported    not as written
+    ├── StreamingOff                                                     not in this deployment
     ├── Unauthenticated · Forbidden · NotFound                           not for this caller
     ├── NotRunning · NotRunningYet · Destroyed                           not in this state
     ├── NoPool · StoreBusy · Internal                                    not now
@@ -111,6 +112,13 @@ class Unsupported(Failure):
 
     code, klass, status = "unsupported", FailureClass.UNSUPPORTED, 422
     title = "No pool can serve this request as written"
+
+
+class StreamingOff(Failure):
+    """This deployment's integrations do not stream."""
+
+    code, klass, status = "streaming_off", FailureClass.UNSUPPORTED, 501
+    title = "This deployment does not stream"
 
 
 class Unauthenticated(Failure):
