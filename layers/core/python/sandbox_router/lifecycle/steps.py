@@ -197,7 +197,7 @@ class Performer:
         told = lifetime.acts_on_paused or call.box.state is not State.PAUSED
         if isinstance(call.provider, Extends) and told:
             call.provider.extend(call.instance_id, self._remaining(later, call.attempt))
-        return replace(later, answered_expiry=wish.id, answer_code=None)
+        return replace(later, answered_expiry=wish.id, answer_code=None, step_tries=0)
 
     def _remaining(self, box: Sandbox, attempt: Attempt) -> int:
         """The provider's limit from now, in seconds: a margin above ours and within its cap."""
@@ -269,8 +269,9 @@ def _extend_failed(box: Sandbox, now: int, failure: ProviderFailure) -> Sandbox:
     if isinstance(failure, Unknown) and box.step_tries < len(POWER_SECONDS):
         return _paced(box, now)
     assert box.wish_expiry is not None
-    answered = replace(box, answered_expiry=box.wish_expiry.id, answer_code=failure.code)
-    return replace(answered, step_at=now, step_tries=0)
+    missing = now if isinstance(failure, Gone) else box.missing_since
+    box = replace(box, answered_expiry=box.wish_expiry.id, answer_code=failure.code)
+    return replace(box, missing_since=missing, step_at=now, step_tries=0)
 
 
 def _observed(box: Sandbox, instance: Instance, now: int) -> Sandbox:

@@ -54,14 +54,14 @@ class Wishes:
             raise Unsupported(f"this provider cannot keep {keep}", fields=(("keep", keep),))
         if box.state is State.PAUSED:
             return box
-        return self._answered(self._asked(box, "wish_power", self._wish("pause", keep)))
+        return self._granted(box, "wish_power", self._wish("pause", keep))
 
     def resume(self, box: Sandbox) -> Sandbox:
         """Running again, with what was kept."""
         must_be(box, State.PAUSED, State.RUNNING)
         if box.state is State.RUNNING:
             return box
-        return self._answered(self._asked(box, "wish_power", self._wish("resume")))
+        return self._granted(box, "wish_power", self._wish("resume"))
 
     def extend(self, box: Sandbox, ttl_seconds: int, *, shorten: bool) -> Sandbox:
         """Another deadline, `ttl_seconds` from now: the provider's limit first, then ours."""
@@ -75,7 +75,7 @@ class Wishes:
             raise Unsupported(reason, fields=(("ttl_seconds", reason),))
         if until > box.expires_at and not isinstance(self._provider(box), Extends):
             raise Unsupported("this provider cannot extend", fields=(("ttl_seconds", "fixed"),))
-        return self._answered(self._asked(box, "wish_expiry", self._wish("extend", value=until)))
+        return self._granted(box, "wish_expiry", self._wish("extend", value=until))
 
     def look(self, box: Sandbox) -> Sandbox:
         """The record after a look at the provider."""
@@ -103,11 +103,13 @@ class Wishes:
         work = self._lifecycle.advance(box.id)
         return box if work is None else work.stored
 
-    def _answered(self, box: Sandbox) -> Sandbox:
-        """Raise the failure a wish was answered with."""
-        if box.answer_code is not None:
-            raise BY_CODE.get(box.answer_code, Failure)()
-        return box
+    def _granted(self, box: Sandbox, attr: str, wish: Wish) -> Sandbox:
+        """The record after the wish; raises the failure this very wish was answered with."""
+        after = self._asked(box, attr, wish)
+        answered = wish.id in (after.answered_power, after.answered_expiry)
+        if answered and after.answer_code is not None:
+            raise BY_CODE.get(after.answer_code, Failure)()
+        return after
 
     def _load(self, box: Sandbox) -> Sandbox:
         fresh = self._store.load(box.id)
