@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -29,6 +30,8 @@ from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
 from sandbox_router.router import Router
 from sandbox_router.store import SHARDS, Store
+from sandbox_router.store.items import record_key
+from sandbox_router.table import ConditionFailed, Test, Update, when
 
 TENANT = "default"
 SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
@@ -48,10 +51,11 @@ class Assembly:
 
     @classmethod
     def of(cls, options: Options, state: State, host: Host, env: Mapping[str, str]) -> Assembly:
-        """Build it, and make it this process's Router; raises BadSetting."""
+        """Build it, holding the folder's lock, as this process's Router; raises BadSetting."""
         state.secret(state.pepper)
         settings = replace(Settings.of(env), state=state.path, pools=pools.resolved(state, host))
         backend = wiring.BACKENDS[settings.backend](settings)
+        release(backend)
         counter = None if options.crash_at is None else Counter(options.crash_at, state.calls)
         wrap = wiring.as_it_is if counter is None else counter.wrap
         router = wiring.build(settings, wrap, backend)
@@ -108,6 +112,18 @@ def living(backend: wiring.Backend) -> Iterator[Sandbox]:
             yield from (box for box in found if box is not None)
             if cursor is None:
                 break
+
+
+def release(backend: wiring.Backend) -> None:
+    """End the claims of the router before: the folder's lock says it is dead, and nobody has to
+    wait for its leases to run out.
+    """
+    now = backend.clock.now()
+    for box in living(backend):
+        if box.lease_until > now:
+            free, same = {"lease_until": now, "due_at": now}, when(Test("epoch", "=", box.epoch))
+            with suppress(ConditionFailed):
+                backend.table.write(Update(record_key(box.id), set=free, when=same))
 
 
 def _nothing() -> None:

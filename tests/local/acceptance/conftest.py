@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,5 +35,5 @@ def deploy(tmp_path: Path) -> Iterator[Deploy]:
         return made[-1]
 
     yield make
-    for deployment in made:
-        deployment.close()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(Deployment.close, made))

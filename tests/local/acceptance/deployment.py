@@ -105,6 +105,11 @@ class Deployment:
         self.router.send_signal(number)
         return self.ended(wait)
 
+    def signal_restart(self) -> None:
+        """Ctrl-C and a new start."""
+        self.signal(signal.SIGINT)
+        self.start()
+
     def ended(self, wait: float = 10) -> int:
         """Wait for the router's end."""
         assert self.router is not None
