@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from .model.event import Event
 from .model.pool import Pool
 from .model.secret import Secret
 from .model.size import Shape
@@ -58,6 +59,22 @@ class Queue(Protocol):
 
     def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
         """Deliver after the delay (at most 900 s); equal messages may be merged."""
+        ...
+
+
+class Bus(Protocol):
+    """Tells other systems what happened. Raises StoreBusy."""
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Every event, in this order; when it raises, any of them may have been told."""
+        ...
+
+
+class DeadLetters(Protocol):
+    """What was sent to us and cannot be taken, for a person to look at. Raises StoreBusy."""
+
+    def add(self, letter: Mapping[str, Any]) -> None:
+        """Keep it: names and reasons, JSON, never the values that were sent."""
         ...
 
 
