@@ -60,18 +60,21 @@ class Vendor(FakeProvider):
 
 
 class Scene(World):
-    """A world with such vendors, where `between` runs once, when it is told of its moment."""
+    """A world with such vendors. `watch` is told of every port call; `between` runs once, at the
+    port call that is its moment."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for name, plain in self.providers.items():
             same = {n: getattr(plain, n) for n in ("clock", "idempotent", "list_lag_ms", "tick")}
             self.providers[name] = Vendor(name, on_create=plain.on_create, **same)
+        self.watch: Callable[[str], None] = lambda point: None
         self.between: Callable[[], Any] | None = None
         self.moment: Callable[[str], bool] = lambda point: False
 
     def tick(self, point: str) -> None:
         super().tick(point)
+        self.watch(point)
         if self.between is not None and self.moment(point):
             happens, self.between = self.between, None
             happens()
