@@ -6,5 +6,6 @@ from collections.abc import Mapping
 
 from infra.local.host.dialect import Dialect
 from infra.local.host.dialects.e2b import E2B
+from infra.local.host.dialects.opensandbox import OpenSandbox
 
-DIALECTS: Mapping[str, type[Dialect]] = {"e2b": E2B}
+DIALECTS: Mapping[str, type[Dialect]] = {"e2b": E2B, "opensandbox": OpenSandbox}
