@@ -71,9 +71,18 @@ class Work:
 
 
 def _attempt_entry(box: Sandbox, attempt: Attempt, now: int) -> Entry:
-    event = f"attempt.{attempt.outcome}"
+    """An intent says instead of which pool it is, and why that one does not serve."""
+    intended = attempt.outcome is Outcome.INTENDED and attempt.n > 1
+    before = box.attempts[attempt.n - 2] if intended else None
     return Entry(
-        now, event, box.state, reason=attempt.code, attempt=attempt.n, pool_id=attempt.pool_id
+        now,
+        f"attempt.{attempt.outcome}",
+        box.state,
+        reason=(before or attempt).code,
+        attempt=attempt.n,
+        pool_id=attempt.pool_id,
+        request_id=box.request_id,
+        instead_of=None if before is None else before.pool_id,
     )
 
 

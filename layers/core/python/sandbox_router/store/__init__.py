@@ -1,6 +1,6 @@
 """The one store: `store` reads, claims and saves; `items` is the layout, `codec` the spelling."""
 
-from .items import SHARDS, Change, Entry, KeyRecord, Result, finished
+from .items import SHARDS, Change, Entry, KeyRecord, Logged, Result, finished, logged
 from .store import ClaimLost, News, Store
 
 __all__ = [
@@ -9,8 +9,10 @@ __all__ = [
     "ClaimLost",
     "Entry",
     "KeyRecord",
+    "Logged",
     "News",
     "Result",
     "Store",
     "finished",
+    "logged",
 ]

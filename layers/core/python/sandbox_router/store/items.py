@@ -19,6 +19,7 @@ from zlib import crc32
 from ..model.sandbox import Attempt, Sandbox
 from ..table import (
     ALWAYS,
+    PK,
     SK,
     TTL,
     Condition,
@@ -34,6 +35,7 @@ from ..table import (
 )
 from .codec import decode, encode
 
+LOG = "LOG#"
 SHARDS = 16
 DAY = 86_400
 KEY_DAYS, RECORD_DAYS = 1, 30
@@ -42,7 +44,9 @@ GUARD_SECONDS = 600
 
 @dataclass(frozen=True)
 class Entry:
-    """One audit entry: what happened to a sandbox, without values of the client's."""
+    """One audit entry: what happened to a sandbox, without values of the client's. instead_of:
+    the pool asked before, of an attempt that is not the first.
+    """
 
     at: int
     event: str
@@ -53,6 +57,17 @@ class Entry:
     pool_id: str | None = None
     actor: str | None = None
     request_id: str | None = None
+    instead_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Logged:
+    """An audit entry as it is stored. key: its own, for ever."""
+
+    key: str
+    sandbox_id: str
+    tenant: str
+    entry: Entry
 
 
 @dataclass(frozen=True)
@@ -165,7 +180,17 @@ def entry_put(box: Sandbox, entry: Entry, number: int, kind: str = "d") -> Put:
     """An audit entry; `number` tells entries of one claim and millisecond apart."""
     sort = f"{entry.at:015d}#{box.epoch:06d}{kind}{number:04d}"
     keep = max(box.expires_at, entry.at) // 1000 + (RECORD_DAYS + 1) * DAY
-    return Put((f"LOG#{box.id}", sort), {**encode(entry), "epoch": box.epoch, TTL: keep})
+    whose = {"sandbox_id": box.id, "tenant": box.tenant}
+    item = {**encode(entry), **whose, "epoch": box.epoch, TTL: keep}
+    return Put((f"{LOG}{box.id}", sort), item)
+
+
+def logged(item: Item) -> Logged | None:
+    """The audit entry an item is; None for another item. Raises KeyError for half of one."""
+    if not str(item[PK]).startswith(LOG):
+        return None
+    key = f"{item[PK]} {item[SK]}"
+    return Logged(key, str(item["sandbox_id"]), str(item["tenant"]), decode(Entry, item))
 
 
 def key_item(box: Sandbox) -> dict[str, Any]:
