@@ -14,6 +14,7 @@ from sandbox_router.ports import Provider
 
 KINDS: dict[str, str] = {
     "e2b": "adapters.providers.e2b.provider",
+    "opensandbox": "adapters.providers.opensandbox.provider",
 }
 """Kind -> module with `build`; its folder holds the kind's profile.json."""
 

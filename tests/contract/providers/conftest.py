@@ -1,4 +1,4 @@
-"""A provider host of these tests' own: a process with real sandboxes behind E2B's wire API."""
+"""A provider host of these tests' own: a process with real sandboxes behind vendors' APIs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import Shape
 from tests.architecture.tree import ROOT
 
-KEY = "e2b_conformance"
+KEY, OPENSANDBOX_KEY = "e2b_conformance", "opensandbox_conformance"
 
 
 class HostFaults:
@@ -44,7 +44,9 @@ def host_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a provider host listens that ends with the session."""
     folder = tmp_path_factory.mktemp("host")
     config, announced = folder / "accounts.json", folder / "host.json"
-    config.write_text(json.dumps({"accounts": [{"name": "one", "dialect": "e2b", "key": KEY}]}))
+    keys = {"e2b": KEY, "opensandbox": OPENSANDBOX_KEY}
+    accounts = [{"name": dialect, "dialect": dialect, "key": key} for dialect, key in keys.items()]
+    config.write_text(json.dumps({"accounts": accounts}))
     options = {
         "--port": 0,
         "--state": folder / "state",

@@ -14,6 +14,8 @@ from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Provider
 
 FOLDER = Path(providers.__file__).parent
+NEEDED = {"opensandbox": {"api_url": "https://sandboxes.corp.internal"}}
+"""Settings a kind cannot do without."""
 
 
 def test_the_folders_are_the_kinds() -> None:
@@ -45,11 +47,11 @@ def test_reading_a_profile_imports_no_code_of_the_kind(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", providers.KINDS)
 def test_a_kind_builds_an_account_from_a_pools_settings(kind: str) -> None:
-    loaded = providers.load(kind)
-    account: Provider = loaded.build(loaded.profile, Secret("key"), {})
+    loaded, needed = providers.load(kind), NEEDED.get(kind, {})
+    account: Provider = loaded.build(loaded.profile, Secret("key"), needed)
     assert callable(account.verify)
     with pytest.raises(Invalid):
-        loaded.build(loaded.profile, Secret("key"), {"no_such_setting": "1"})
+        loaded.build(loaded.profile, Secret("key"), {**needed, "no_such_setting": "1"})
 
 
 def test_an_unknown_kind_is_an_error() -> None:

@@ -1,0 +1,99 @@
+"""Files in an OpenSandbox sandbox: execd's `/files` and `/directories`.
+
+A path is data: it is encoded once into a query or a JSON string, never joined into a URL.
+Facts: specs/execd-api.yaml and components/execd/pkg/web/controller at 3bb6fad.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote
+
+from sandbox_router.model.failure import ProtocolBroken, TooLarge
+from sandbox_router.ports import Entry, Ref
+
+from ..answer import Verdicts
+from ..http import Call
+from . import agent, declare, wire
+from .agent import Agents
+
+TRANSFER_SECONDS = 60.0
+Kind = Literal["file", "directory", "symlink", "other"]
+_KINDS: Mapping[str, Kind] = {"file": "file", "directory": "directory", "symlink": "symlink"}
+
+
+def read(agents: Agents, ref: Ref, path: str, limit: int) -> bytes:
+    """A file's bytes; raises FileMissing, TooLarge over `limit`."""
+    call = _call(agents, ref, "GET", "/files/download", path, agent.READS)
+    bounded = replace(call, timeout=TRANSFER_SECONDS, limit=limit, over=TooLarge)
+    return agents.http.call(bounded).body
+
+
+def write(agents: Agents, ref: Ref, path: str, data: bytes) -> None:
+    """Create or replace a file; execd makes the parents, and a mode that is not said is kept."""
+    kind, body = _form(declare.path(path), data)
+    call = agents.call(ref, "POST", "/files/upload", agent.PATHS)
+    agents.http.call(agent.carrying(call, kind, body, TRANSFER_SECONDS))
+
+
+def remove(agents: Agents, ref: Ref, path: str) -> None:
+    """Remove a file or a tree; execd itself is silent about a path that is not there."""
+    answer = agents.http.call(_call(agents, ref, "GET", "/files/info", path, agent.READS))
+    (found,) = answer.object().values() or (None,)
+    # `/files` follows symlinks, and takes one that leads nowhere for nothing; `/directories`
+    # removes what has the name.
+    where = "/directories" if _entry(found).kind in ("directory", "symlink") else "/files"
+    agents.http.call(_call(agents, ref, "DELETE", where, path, agent.PATHS))
+
+
+def children(agents: Agents, ref: Ref, path: str) -> tuple[Entry, ...]:
+    """Direct children by name."""
+    answer = agents.http.call(_call(agents, ref, "GET", "/directories/list", path, agent.READS))
+    return tuple(sorted((_entry(item) for item in answer.array()), key=lambda e: e.name))
+
+
+def _call(
+    agents: Agents, ref: Ref, method: str, operation: str, path: str, verdicts: Verdicts
+) -> Call:
+    query = f"path={quote(declare.path(path), safe='')}"
+    return agents.call(ref, method, operation, verdicts, query=query)
+
+
+def _form(path: str, data: bytes) -> tuple[str, bytes]:
+    """The two parts of an upload: where it goes, and what."""
+    mark = secrets.token_hex(16)
+    parts = (("metadata", wire.document({"path": path})), ("file", data))
+    body = b"".join(
+        f'--{mark}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n'
+        f"Content-Type: application/octet-stream\r\n\r\n".encode()
+        + content
+        + b"\r\n"
+        for name, content in parts
+    )
+    return f"multipart/form-data; boundary={mark}", body + f"--{mark}--\r\n".encode()
+
+
+def _entry(value: Any) -> Entry:
+    path = value.get("path") if isinstance(value, dict) else None
+    if not isinstance(path, str) or not path:
+        raise ProtocolBroken
+    size = value.get("size")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise ProtocolBroken
+    kind = _KINDS.get(str(value.get("type")), "other")
+    name = path.rstrip("/").rpartition("/")[2] or "/"
+    return Entry(name, path, kind, size, _moment(value.get("modified_at")))
+
+
+def _moment(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return round(datetime.fromisoformat(str(value)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    raise ProtocolBroken
