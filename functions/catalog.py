@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 READ, WRITE = "sandboxes:read", "sandboxes:write"
 MIB = 1024 * 1024
@@ -22,9 +23,11 @@ class Grant(StrEnum):
 
     DUE = "due"  # the index of what is due
     KEYS = "keys"  # look up an API key
+    LETTERS = "letters"  # keep what cannot be taken
     LIST = "list"  # the index of a tenant's sandboxes
     PEPPER = "pepper"  # the secret behind keyed hashes
     POOLS = "pools"  # the operator's pools, credentials included
+    PUBLISH = "publish"  # tell the bus
     READ = "read"  # records, attempts, audit entries, health of pools
     SEAL = "seal"  # the vault's key
     SEND = "send"  # messages to the queues
@@ -106,9 +109,22 @@ class FromQueues(Worker):
 
 @dataclass(frozen=True)
 class FromStream(Worker):
-    """Told of the items the table's expiry service removed, those whose key begins with prefix."""
+    """Told, in order, of items whose key begins with prefix: those the table's expiry service
+    removed (`expired`), or those that are new.
+    """
 
     prefix: str = ""
+    change: Literal["expired", "new"] = "expired"
+    batch: int = 10
+
+
+@dataclass(frozen=True)
+class FromBus(Worker):
+    """Called with each event of these detail types, of any source but our own, from the
+    deployment's bus: who may send is configured with the pools. What it raises is tried again.
+    """
+
+    detail_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -207,6 +223,21 @@ HTTP: tuple[Http, ...] = (
 WORKERS: tuple[Worker, ...] = (
     Authorizer("authorize", "Admit an API key", timeout=10, may=(*_HOLDS, Grant.KEYS)),
     FromQueues("advance", "Move sandboxes forward", timeout=60, queues=("create", "teardown")),
+    FromStream(
+        "publish",
+        "Tell the bus",
+        timeout=60,
+        prefix="LOG#",
+        change="new",
+        may=(Grant.PUBLISH, Grant.LETTERS),
+    ),
+    FromBus(
+        "accept_event",
+        "Take events of other systems",
+        timeout=30,
+        detail_types=("sandbox.create.requested", "sandbox.destroy.requested"),
+        may=(*MOVES, Grant.LETTERS),
+    ),
     Every("sweep", "Wake what is due", timeout=55, minutes=1, may=(*MOVES, Grant.DUE)),
 )
 

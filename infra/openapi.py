@@ -116,25 +116,25 @@ def _schemas(operations: Any) -> Json:
         types |= {t.__name__: t for t in named if t not in (None, bytes, dict)}
     adapters = [(name, "validation", TypeAdapter(kind)) for name, kind in types.items()]
     _, found = TypeAdapter.json_schemas(adapters, ref_template=REFERENCE)  # type: ignore[arg-type]
-    schemas: Json = {name: _tidy(schema) for name, schema in found["$defs"].items()}
+    schemas: Json = {name: tidy(schema) for name, schema in found["$defs"].items()}
     schemas["Problem"]["properties"]["code"]["enum"] = sorted(BY_CODE)
     return dict(sorted(schemas.items()))
 
 
-def _tidy(schema: Any) -> Any:
+def tidy(schema: Any) -> Any:
     """Without the titles pydantic makes from names, and with maps closed."""
     if isinstance(schema, list):
-        return [_tidy(one) for one in schema]
+        return [tidy(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    tidy = {k: _tidy(value) for k, value in schema.items() if k not in ("title", "properties")}
+    found = {k: tidy(value) for k, value in schema.items() if k not in ("title", "properties")}
     if "properties" in schema:
-        tidy["properties"] = {key: _tidy(value) for key, value in schema["properties"].items()}
-    if "patternProperties" in tidy:  # pydantic's way to say what keys must look like
-        ((pattern, value),) = tidy.pop("patternProperties").items()
-        tidy["propertyNames"] = {"pattern": pattern, **tidy.get("propertyNames", {})}
-        tidy["additionalProperties"] = value
-    return tidy
+        found["properties"] = {key: tidy(value) for key, value in schema["properties"].items()}
+    if "patternProperties" in found:  # pydantic's way to say what keys must look like
+        ((pattern, value),) = found.pop("patternProperties").items()
+        found["propertyNames"] = {"pattern": pattern, **found.get("propertyNames", {})}
+        found["additionalProperties"] = value
+    return found
 
 
 def _described(row: Http, operation: Operation) -> Json:
@@ -171,7 +171,7 @@ def _parameters(row: Http, operation: Operation) -> list[Json]:
 
 def _parameter(name: str, place: str, schema: Json, required: bool) -> Json:
     """A parameter is there or not; it cannot be null."""
-    described = dict(_tidy(schema))
+    described = dict(tidy(schema))
     parameter: Json = {"name": name, "in": place, "required": required}
     if text := described.pop("description", None):
         parameter["description"] = text

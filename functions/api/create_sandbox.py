@@ -8,7 +8,6 @@ from functions.edge.bodies import CreateBody
 from functions.edge.call import Answer, Call
 from functions.edge.params import WAIT, CreateHeaders
 from sandbox_router.lifecycle.create import CreateRequest, Reply
-from sandbox_router.model.failure import Invalid
 
 
 @operation({201: replies.Sandbox, 202: replies.Sandbox})
@@ -18,9 +17,7 @@ def handler(call: Call, body: CreateBody, headers: CreateHeaders) -> Answer:
     201 when it runs; 202 when it is still `starting` after the wait. A retry with the same
     `Idempotency-Key` and body gets the first settled result again.
     """
-    limit = wiring.settings().max_ttl_seconds
-    if body.ttl_seconds > limit:
-        raise Invalid(fields=(("ttl_seconds", f"at most {limit} seconds here"),))
+    body.within(wiring.settings().max_ttl_seconds)
     request = CreateRequest(
         spec=body.to_spec(),
         cargo=body.to_cargo(),

@@ -7,10 +7,12 @@ unless it asks for what happens anyway (`LATER`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sandbox_router.model.failure import Invalid
 from sandbox_router.model.money import micro
 from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import Shape, Sort, parse
@@ -110,8 +112,8 @@ class ProviderPreferences(Body):
         )
 
 
-class CreateBody(Body):
-    """What a sandbox shall be. Without a size and a shape it is `2x4`."""
+class SpecBody(Body):
+    """What a sandbox shall be, without secrets. Without a size and a shape it is `2x4`."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [_NO_SHAPE, _SHAPE]})
     LATER = {
@@ -138,9 +140,6 @@ class CreateBody(Body):
     region: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = Field(
         None, description="A pool's `region` or `geo`"
     )
-    env: Annotated[Env, Field(max_length=100)] = Field(
-        {}, repr=False, description="Environment variables; at most 32 KiB in all"
-    )
     labels: Annotated[Labels, Field(max_length=15)] = Field({}, description="Your own labels")
     isolation: Literal["process", "container", "gvisor", "microvm"] | None = Field(
         None, description="The least isolation accepted"
@@ -157,11 +156,16 @@ class CreateBody(Body):
         _, suffix = parse(self.size or DEFAULT_SIZE)
         if suffix and self.provider and self.provider.sort:
             yield "provider.sort", "either a size's suffix or a sort, not both"
-        yield from env_complaints(self.env)
         yield from label_complaints(self.labels)
 
+    def within(self, limit: int) -> Self:
+        """Itself, if it does not live longer than this deployment allows; raises Invalid."""
+        if self.ttl_seconds > limit:
+            raise Invalid(fields=(("ttl_seconds", f"at most {limit} seconds here"),))
+        return self
+
     def to_spec(self) -> Spec:
-        """The request without its secrets, as the core has it."""
+        """As the core has it."""
         shape, suffix = parse(self.size or DEFAULT_SIZE)
         if self.vcpu is not None and self.memory_gib is not None:
             shape = Shape.of(self.vcpu, self.memory_gib, self.disk_gib)
@@ -172,13 +176,8 @@ class CreateBody(Body):
             region=self.region,
             isolation=None if self.isolation is None else Isolation(self.isolation),
             labels=dict(self.labels),
-            env_names=tuple(sorted(self.env)),
             prefer=(self.provider or ProviderPreferences()).preferences(suffix),  # type: ignore[call-arg]
         )
-
-    def to_cargo(self) -> Cargo:
-        """Its secrets."""
-        return Cargo(env={name: Secret(value) for name, value in self.env.items()})
 
     def fingerprint(self) -> bytes:
         """Equal for requests that ask for the same: a default said or left out is the same."""
@@ -186,6 +185,27 @@ class CreateBody(Body):
         if not {"size", "vcpu"} & said.keys():
             said["size"] = DEFAULT_SIZE
         return compact(said).encode()
+
+
+class CreateBody(SpecBody):
+    """What a sandbox shall be. Without a size and a shape it is `2x4`."""
+
+    env: Annotated[Env, Field(max_length=100)] = Field(
+        {}, repr=False, description="Environment variables; at most 32 KiB in all"
+    )
+
+    def complaints(self) -> Complaints:
+        """What the fields say together."""
+        yield from super().complaints()
+        yield from env_complaints(self.env)
+
+    def to_spec(self) -> Spec:
+        """The request without its secrets, as the core has it."""
+        return replace(super().to_spec(), env_names=tuple(sorted(self.env)))
+
+    def to_cargo(self) -> Cargo:
+        """Its secrets."""
+        return Cargo(env={name: Secret(value) for name, value in self.env.items()})
 
 
 class UpdateBody(Body):

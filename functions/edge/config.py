@@ -12,6 +12,11 @@
     [images.default]                     # a kind that gives any image any size
     opensandbox = "python:3.12"          # needs no sizes
 
+    [event_sources."acme.orders"]        # who sends events with this source, and what they may
+    tenant = "acme"
+    scopes = ["sandboxes:write"]
+    account = "123456789012"             # optional: the AWS account they must come from
+
 Errors name the file and the place in it, never a value that could be a key.
 """
 
@@ -25,6 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from functions.catalog import READ, WRITE
+from sandbox_router.model.event import SOURCE
 from sandbox_router.model.failure import Invalid
 from sandbox_router.model.pool import Prepared
 from sandbox_router.model.secret import Secret
@@ -65,9 +72,23 @@ class PoolConfig:
     any_size: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class EventSource:
+    """Whose the events with one `source` are."""
+
+    tenant: str
+    scopes: frozenset[str]
+    account: str | None = None
+
+
 def read(path: Path, kinds: frozenset[str], variables: Mapping[str, str]) -> tuple[PoolConfig, ...]:
     """The pools of a file; raises BadSetting with the first thing that is wrong."""
     return _Reader(path, kinds, variables).pools()
+
+
+def read_sources(path: Path) -> Mapping[str, EventSource]:
+    """The event sources of a file by name; raises BadSetting."""
+    return _Reader(path, frozenset(), {}).sources()
 
 
 class _Reader:
@@ -76,8 +97,8 @@ class _Reader:
 
     def pools(self) -> tuple[PoolConfig, ...]:
         data = self._object(self._load(), "the file")
-        if unknown := sorted(set(data) - {"pools", "images"}):
-            raise self._bad(unknown[0], "is neither `pools` nor `images`")
+        if unknown := sorted(set(data) - {"pools", "images", "event_sources"}):
+            raise self._bad(unknown[0], "is none of `pools`, `images` and `event_sources`")
         rows = data.get("pools", [])
         if not isinstance(rows, list):
             raise self._bad("pools", "must be a list")
@@ -89,6 +110,26 @@ class _Reader:
             self._pool(row, name, f"pools[{n}]", images)
             for n, (row, name) in enumerate(zip(rows, ids, strict=True))
         )
+
+    def sources(self) -> Mapping[str, EventSource]:
+        rows = self._object(self._load(), "the file").get("event_sources", {})
+        return {
+            name: self._source(self._object(row, f"event_sources.{name}"), name)
+            for name, row in self._object(rows, "event_sources").items()
+        }
+
+    def _source(self, row: dict[str, Any], name: str) -> EventSource:
+        where = f"event_sources.{name}"
+        if unknown := sorted(set(row) - {"tenant", "scopes", "account"}):
+            raise self._bad(f"{where}.{unknown[0]}", "is not known")
+        if name == SOURCE:
+            raise self._bad(where, "is the Router's own: its events would come back")
+        scopes = row.get("scopes")
+        known = isinstance(scopes, list) and all(scope in (READ, WRITE) for scope in scopes)
+        if not scopes or not known:
+            raise self._bad(f"{where}.scopes", f"must be a list of {READ} and {WRITE}")
+        account = self._text(row, "account", where) if "account" in row else None
+        return EventSource(self._text(row, "tenant", where), frozenset(scopes), account)
 
     def _bad(self, where: str, what: str) -> BadSetting:
         return BadSetting(f"{self._path}: {where} {what}")

@@ -70,6 +70,16 @@ class Settings:
         return self.state / "queue.db"
 
     @property
+    def events_file(self) -> Path:
+        """The embedded backend's bus."""
+        return self.state / "events.jsonl"
+
+    @property
+    def letters_file(self) -> Path:
+        """What was sent to the embedded backend and could not be taken."""
+        return self.state / "dead-letters.jsonl"
+
+    @property
     def pools_file(self) -> Path:
         """Pools and images."""
         return self.pools or self.state / "pools.json"

@@ -7,15 +7,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from functools import cache, partial
+from typing import Any, Protocol, TypeVar
 
 from sandbox_router.model.failure import Invalid, NotFound
 from sandbox_router.model.pool import Pool
 from sandbox_router.model.secret import Secret
-from sandbox_router.ports import Clock, Ids, Provider, Queue, Table, Vault
+from sandbox_router.ports import Bus, Clock, DeadLetters, Ids, Provider, Queue, Table, Vault
 from sandbox_router.router import Router
 
-from .config import PoolConfig, read
+from .config import EventSource, PoolConfig, read, read_sources
 from .settings import BadSetting, Settings
 
 T = TypeVar("T")
@@ -77,6 +78,38 @@ def embedded(settings: Settings) -> Backend:
 
 
 BACKENDS: Mapping[str, Callable[[Settings], Backend]] = {"embedded": embedded}
+
+
+@dataclass(frozen=True)
+class Outward:
+    """The ways to and from other systems: our events, what we could not take, who may send (read
+    when first asked for: whoever only publishes need not be able to).
+    """
+
+    bus: Bus
+    letters: DeadLetters
+    sources: Callable[[], Mapping[str, EventSource]]
+
+
+def journals(settings: Settings) -> Outward:
+    """Those of one machine: files in its state folder."""
+    from adapters.journal import Journal
+
+    return Outward(
+        bus=Journal(settings.events_file),
+        letters=Journal(settings.letters_file),
+        sources=cache(partial(read_sources, settings.pools_file)),
+    )
+
+
+def arrivals(event: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """New items out of an event of the table's stream, each behind its place there."""
+    from adapters.aws.stream import arrivals
+
+    return arrivals(event)
+
+
+OUTWARD: Mapping[str, Callable[[Settings], Outward]] = {"embedded": journals}
 
 
 def build(settings: Settings, wrap: Wrap = as_it_is, backend: Backend | None = None) -> Router:
@@ -185,16 +218,22 @@ class _Process:
         self.settings: Settings | None = None
         self.factory: Callable[[Settings], Router] = build
         self.router: Router | None = None
+        self.outward: Outward | None = None
         self.lock = threading.RLock()
 
 
 _process = _Process()
 
 
-def use(factory: Callable[[Settings], Router], settings: Settings | None = None) -> None:
+def use(
+    factory: Callable[[Settings], Router],
+    settings: Settings | None = None,
+    outward: Outward | None = None,
+) -> None:
     """From now on make this process's Router this way, out of these settings."""
     with _process.lock:
         _process.factory, _process.settings, _process.router = factory, settings, None
+        _process.outward = outward
 
 
 def settings() -> Settings:
@@ -220,3 +259,10 @@ def router() -> Router:
         if _process.router is None:
             _process.router = _process.factory(settings())
         return _process.router
+
+
+def outward() -> Outward:
+    """This process's ways to other systems, made at the first call."""
+    with _process.lock:
+        _process.outward = _process.outward or OUTWARD[settings().backend](settings())
+        return _process.outward

@@ -18,7 +18,7 @@ from tests.unit.functions.world import World
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World()
-    wiring.use(lambda _: made.router, Settings(state=tmp_path))
+    wiring.use(lambda _: made.router, Settings(state=tmp_path), made.outward)
     yield made
     wiring.use(wiring.build)
 

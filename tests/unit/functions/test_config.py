@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from functions.edge import wiring
-from functions.edge.config import read
+from functions.edge.config import EventSource, read, read_sources
 from functions.edge.settings import BadSetting, Settings
 from sandbox_router.model.failure import NotFound
 from sandbox_router.model.size import parse
@@ -92,7 +92,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"images": {"default": {"e2b": {"big": "x"}}}}, "images.default.e2b.big is no size"),
     ({"images": {"default": {"e2b": {"2x4:cheap": "x"}}}}, "is no size"),
     ({"images": {"default": {"e2b": {"2x4": ""}}}}, "images.default.e2b.2x4 must be a text"),
-    ({"regions": []}, "regions is neither"),
+    ({"regions": []}, "regions is none of"),
 ]
 
 
@@ -192,3 +192,38 @@ def test_one_process_has_one_router(settings: Settings) -> None:
         assert wiring.settings() is settings
     finally:
         wiring.use(wiring.build)
+
+
+SOURCE = {"tenant": "acme", "scopes": ["sandboxes:write"]}
+
+
+def test_event_sources_are_whose_and_what_they_may(tmp_path: Path) -> None:
+    rows = {"acme.orders": SOURCE, "b": {**SOURCE, "account": "123456789012"}}
+    path = written(tmp_path, event_sources=rows)
+    scopes = frozenset({"sandboxes:write"})
+    assert read_sources(path) == {
+        "acme.orders": EventSource("acme", scopes),
+        "b": EventSource("acme", scopes, "123456789012"),
+    }
+    assert len(read(path, KINDS, {})) == 1
+    assert read_sources(written(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "where"),
+    [
+        ([], "event_sources must be"),
+        ({"a": 5}, "event_sources.a must be"),
+        ({"a": {**SOURCE, "tenant": ""}}, "event_sources.a.tenant"),
+        ({"a": {"tenant": "acme"}}, "event_sources.a.scopes"),
+        ({"a": {**SOURCE, "scopes": []}}, "event_sources.a.scopes"),
+        ({"a": {**SOURCE, "scopes": ["admin"]}}, "event_sources.a.scopes"),
+        ({"a": {**SOURCE, "scopes": [["x"]]}}, "event_sources.a.scopes"),
+        ({"a": {**SOURCE, "account": 5}}, "event_sources.a.account"),
+        ({"a": {**SOURCE, "key": 5}}, "event_sources.a.key is not known"),
+        ({"sandbox-router": SOURCE}, "event_sources.sandbox-router"),
+    ],
+)
+def test_wrong_event_sources_are_named(tmp_path: Path, rows: Any, where: str) -> None:
+    with pytest.raises(BadSetting, match=where):
+        read_sources(written(tmp_path, event_sources=rows))

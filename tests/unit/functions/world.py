@@ -14,7 +14,9 @@ from urllib.parse import quote
 
 from adapters.providers import profile
 from functions import catalog
+from functions.edge.config import EventSource
 from functions.edge.stream import Streamed
+from functions.edge.wiring import Outward
 from sandbox_router.model.failure import FileMissing, NotFound, TooLarge
 from sandbox_router.model.pool import Pool, Prepared
 from sandbox_router.model.secret import Secret
@@ -22,6 +24,7 @@ from sandbox_router.model.size import parse
 from sandbox_router.model.spec import Isolation
 from sandbox_router.ports import Command, Endpoint, Entry, Exit, Output, Provider, Ref
 from sandbox_router.router import Router
+from tests.fakes.bus import MemoryBus
 from tests.fakes.clock import FakeClock
 from tests.fakes.ids import FakeIds
 from tests.fakes.provider import FakeProvider
@@ -119,6 +122,13 @@ class World:
         self.first = LiveProvider("first", self.clock)
         self.second = LiveProvider("second", self.clock)
         self.table = MemoryTable()
+        self.bus = MemoryBus()
+        sources = {
+            "acme.orders": EventSource("acme", frozenset({"sandboxes:write"}), "123456789012"),
+            "acme.reader": EventSource("acme", frozenset({"sandboxes:read"})),
+            "other.app": EventSource("other", frozenset({"sandboxes:write"})),
+        }
+        self.outward = Outward(self.bus, self.bus, lambda: sources)
         self.queue = MemoryQueue(self.clock)
         accounts = {"pool-a": self.first, "pool-b": self.second}
         self.pools = FakePools(pool("pool-a"), pool("pool-b", 1), accounts=accounts)

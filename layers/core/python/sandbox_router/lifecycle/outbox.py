@@ -1,26 +1,75 @@
-"""Audit entries are the outbox: what other systems are told of them, as events. Pure.
+"""Audit entries are the outbox: other systems are told of them in events, at least once, in order.
 
-An entry says what happened in our own words only, so an event holds no value of a client's.
+An entry says what happened in our own words only, so an event holds no value of a client's. Which
+entry becomes which event is pure, the event's id included: whoever is told twice can see it.
 """
 
 from __future__ import annotations
 
 from base64 import b32encode
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from ..model.event import Event
 from ..model.view import timestamp
-from ..store import Logged
+from ..ports import Bus, DeadLetters
+from ..store import Logged, Store, logged
 
 STATE, FAILOVER = "sandbox.state.changed", "sandbox.failover"
+PLACE = ("OUTBOX", "A")
+"""Where the place in the table's changes is kept."""
+
+Changes = Callable[[str | None], tuple[Sequence[Mapping[str, Any]], str | None]]
+"""Items stored after a place, in order, and the place behind them; None is the beginning."""
 
 
-def event_of(logged: Logged) -> Event | None:
-    """The event of an audit entry, the same at every call; None where it is nobody else's
-    business.
-    """
-    entry = logged.entry
+class Outbox:
+    """Follows the changes of a table that has no stream of its own. One per deployment."""
+
+    def __init__(self, changes: Changes, store: Store, bus: Bus, letters: DeadLetters) -> None:
+        self._changes, self._store, self._bus, self._letters = changes, store, bus, letters
+        self._place: str | None = None
+
+    def drain(self) -> int:
+        """Tell everything that is new; how many events. What fails is told again next time."""
+        place, told = self._place or self._kept(), 0
+        while True:
+            items, following = self._changes(place)
+            if not items:
+                return told
+            events = events_of(items, self._letters)
+            if events:
+                self._bus.publish(events)
+                # Only now: a place kept too early would lose events, one kept late repeats some.
+                # Without events it is not kept, since keeping it is a change itself.
+                self._store.put(PLACE, {"place": following})
+            place = self._place = following
+            told += len(events)
+
+    def _kept(self) -> str | None:
+        item = self._store.get(PLACE)
+        return None if item is None else str(item["place"])
+
+
+def events_of(items: Sequence[Mapping[str, Any]], letters: DeadLetters) -> list[Event]:
+    """The events of stored items; half an entry is a dead letter, and holds up no other."""
+    found = []
+    for item in items:
+        try:
+            entry = logged(item)
+            event = None if entry is None else event_of(entry)
+        except (KeyError, TypeError, ValueError):
+            letters.add({"source": "outbox", "key": [item.get("pk"), item.get("sk")]})
+            continue
+        if event is not None:
+            found.append(event)
+    return found
+
+
+def event_of(log: Logged) -> Event | None:
+    """The event of an audit entry; None where it is nobody else's business."""
+    entry = log.entry
     more: dict[str, Any]
     if entry.event in ("created", "state"):
         kind = STATE
@@ -36,9 +85,9 @@ def event_of(logged: Logged) -> Event | None:
     else:
         return None
     detail = {
-        "event_id": event_id(logged),
-        "sandbox_id": logged.sandbox_id,
-        "tenant": logged.tenant,
+        "event_id": event_id(log),
+        "sandbox_id": log.sandbox_id,
+        "tenant": log.tenant,
         "occurred_at": timestamp(entry.at),
         **({} if entry.request_id is None else {"caused_by": entry.request_id}),
         **more,
@@ -46,7 +95,7 @@ def event_of(logged: Logged) -> Event | None:
     return Event(detail["event_id"], kind, entry.at, detail)
 
 
-def event_id(logged: Logged) -> str:
+def event_id(log: Logged) -> str:
     """`evt-` and 26 lower-case base32 characters, from the entry's own key."""
-    digest = sha256(logged.key.encode()).digest()
+    digest = sha256(log.key.encode()).digest()
     return "evt-" + b32encode(digest).decode().lower()[:26]

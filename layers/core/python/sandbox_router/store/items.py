@@ -7,6 +7,7 @@ IDEM#<tenant>#<hash>  an idempotency key, its request hash and first settled res
 GUARD#<id>            expires after the deadline; its expiry alone would find the sandbox again
 KEY#<hash>            an API key, by keyed hash
 POOL#<id>             a pool's health
+OUTBOX                how far the audit entries were told, where the table has no stream
 """
 
 from __future__ import annotations
