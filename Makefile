@@ -5,19 +5,30 @@ UV ?= uv
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?= -n auto --dist loadgroup
-PIP := $(PY) -m pip install -qq --disable-pip-version-check --no-input --only-binary :all: --require-hashes
+pip = $(1) -m pip install -qq --disable-pip-version-check --no-input --only-binary :all: --require-hashes
 
 RUN_LOCKS := layers/deps/requirements.txt infra/local/requirements.txt
 TEST_LOCKS := tests/requirements.txt
+# CDK and the emulator of the e2e tests have environments of their own: neither meets the runtime.
+# CDK's command line is in the same place: its package brings Python files that are none of ours.
+DEPLOY_LOCKS := infra/cloud/requirements.txt
+EMULATOR_LOCKS := tests/cloud/ministack/requirements.txt
+DEPLOY_PY := .venv-deploy/bin/python
+EMULATOR_PY := .venv-ministack/bin/python
+CDK := ../../.venv-deploy/node_modules/.bin/cdk
+CONTEXT ?=
 # What a venv was made from: where it is, which Python, which locks.
 run_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(RUN_LOCKS); } | cksum)
 test_stamp = $$(cat $(RUN_LOCKS) $(TEST_LOCKS) | cksum)
+deploy_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(DEPLOY_LOCKS) infra/cloud/package-lock.json; } | cksum)
+emulator_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(EMULATOR_LOCKS); } | cksum)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test lock run stop test check unit sim openapi clean chaos bench e2e deploy
+.PHONY: help setup setup-test setup-deploy setup-e2e lock run stop test check unit sim openapi synth deploy \
+  e2e clean chaos bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## .venv with what `make run` needs; instant when the locks did not change
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -28,19 +39,19 @@ setup: ## .venv with what `make run` needs; instant when the locks did not chang
 	    "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" >&2; exit 1; }
 	@want="$(run_stamp)"; [ "$$(cat $(VENV)/.run 2>/dev/null)" = "$$want" ] || { \
 	  echo "Installing what make run needs into $(VENV) ..."; \
-	  $(PYTHON) -m venv --clear $(VENV) && $(PIP) $(RUN_LOCKS:%=-r %) && $(path_file) && echo "$$want" > $(VENV)/.run; }
+	  $(PYTHON) -m venv --clear $(VENV) && $(call pip,$(PY)) $(RUN_LOCKS:%=-r %) && $(call path_file,$(PY)) && echo "$$want" > $(VENV)/.run; }
 
 # Not an editable install: that would need a build backend from the registry at every setup.
 path_file = printf '%s\n' "$(CURDIR)/layers/core/python" "$(CURDIR)" \
-  > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sandbox_router.pth"
+  > "$$($(1) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sandbox_router.pth"
 
 setup-test: setup ## .venv with what the tests need too
 	@want="$(test_stamp)"; [ "$$(cat $(VENV)/.test 2>/dev/null)" = "$$want" ] || { \
 	  echo "Installing what the tests need into $(VENV) ..."; \
-	  $(PIP) $(TEST_LOCKS:%=-r %) && echo "$$want" > $(VENV)/.test; }
+	  $(call pip,$(PY)) $(TEST_LOCKS:%=-r %) && echo "$$want" > $(VENV)/.test; }
 
 lock: ## resolve the *.in files again (needs uv); same versions unless a line asks otherwise
-	@for file in $(RUN_LOCKS) $(TEST_LOCKS); do (cd "$$(dirname $$file)" && $(UV) pip compile $(LOCK_ARGS) \
+	@for file in $(RUN_LOCKS) $(TEST_LOCKS) $(DEPLOY_LOCKS) $(EMULATOR_LOCKS); do (cd "$$(dirname $$file)" && $(UV) pip compile $(LOCK_ARGS) \
 	  --quiet --universal --python-version 3.11 --only-binary :all: --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --output-file requirements.txt requirements.in) || exit 1; done
 
@@ -67,10 +78,32 @@ sim: setup-test ## the long simulation
 openapi: setup ## write infra/openapi.json from the handlers
 	@$(PY) -m infra.openapi --write
 
-clean: ## remove the venv and the caches; records of sandboxes (STATE) stay
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+setup-deploy: ## what the cloud targets need: CDK in .venv-deploy, its command line by npm
+	@node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null && command -v npm >/dev/null || { \
+	  echo "Node 20 or newer with npm is needed; 'node' is $$(node --version 2>/dev/null || echo missing)." >&2; exit 1; }
+	@want="$(deploy_stamp)"; [ "$$(cat .venv-deploy/.deploy 2>/dev/null)" = "$$want" ] || { \
+	  echo "Installing what the cloud targets need into .venv-deploy ..."; \
+	  $(PYTHON) -m venv --clear .venv-deploy && $(call pip,$(DEPLOY_PY)) $(DEPLOY_LOCKS:%=-r %) && $(call path_file,$(DEPLOY_PY)) \
+	  && cp infra/cloud/package*.json .venv-deploy && (cd .venv-deploy && npm ci --silent --no-audit --no-fund) && echo "$$want" > .venv-deploy/.deploy; }
+
+synth: setup-deploy ## the CloudFormation templates, in .build/cdk.out (CONTEXT="-c streaming=off")
+	@cd infra/cloud && $(CDK) synth --quiet $(CONTEXT)
+
+deploy: setup-deploy ## the router in your AWS account and region (AWS_PROFILE=, AWS_REGION=, CONTEXT=)
+	@cd infra/cloud && $(CDK) bootstrap $(CONTEXT) && $(CDK) deploy --all $(CONTEXT) --outputs-file ../../.build/outputs.json
+
+setup-e2e: setup-test setup-deploy ## what `make e2e` needs: an emulator of AWS in .venv-ministack
+	@want="$(emulator_stamp)"; [ "$$(cat .venv-ministack/.e2e 2>/dev/null)" = "$$want" ] || { \
+	  echo "Installing the emulator into .venv-ministack ..."; \
+	  $(PYTHON) -m venv --clear .venv-ministack && $(call pip,$(EMULATOR_PY)) $(EMULATOR_LOCKS:%=-r %) \
+	  && echo "$$want" > .venv-ministack/.e2e; }
+
+e2e: setup-e2e ## deploy to an emulator of AWS on this machine, and use it over HTTP
+	@E2E=1 $(PY) -m pytest tests/cloud
+
+clean: ## remove the venvs, what was built and the caches; records of sandboxes (STATE) stay
+	@rm -rf $(VENV) .venv-deploy .venv-ministack .build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-e2e: ; @echo "make $@ comes with part 2" >&2; exit 2
 chaos: ; @echo "make $@ comes with part 3" >&2; exit 2
-bench deploy: ; @echo "make $@ comes with part 7" >&2; exit 2
+bench: ; @echo "make $@ comes with part 7" >&2; exit 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from tests.architecture.tree import ROOT, shipped
 
 LOCKS = ("layers/deps", "infra/local", "tests")
+APART = ("infra/cloud", "tests/cloud/ministack")
+"""Locks of environments that nothing else shares: their versions agree with nobody's."""
 # The classes keep this file from matching itself. /home/user is a vendor's guest, not a machine.
 LEAKS = re.compile(
     r"/w[o]rk/|/f[a]rm/|/r[o]ot/|/h[o]me/(?!user\b)[a-z]|/U[s]ers/[a-z]"
@@ -90,6 +93,19 @@ def test_the_locks_agree_and_hold_what_was_asked_for() -> None:
         assert wanted((ROOT / folder / "requirements.in").read_text()) <= set(found)
         assert {n: v for n, v in found.items() if known.get(n, v) != v} == {}
         known |= found
+
+
+@pytest.mark.parametrize("folder", APART)
+def test_a_lock_of_its_own_is_complete(folder: str) -> None:
+    found = pins((ROOT / folder / "requirements.txt").read_text())
+    assert wanted((ROOT / folder / "requirements.in").read_text()) <= set(found)
+
+
+def test_what_npm_installs_is_pinned_by_hash_and_names_no_registry() -> None:
+    lock = json.loads((ROOT / "infra/cloud/package-lock.json").read_text())
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+    assert {name: e for name, e in packages.items() if "resolved" in e} == {}
+    assert {name for name, e in packages.items() if "integrity" not in e} == set()
 
 
 @pytest.mark.parametrize(

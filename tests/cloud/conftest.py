@@ -1,0 +1,44 @@
+"""Syntheses for the tests of the stacks; the end-to-end tests run only with E2E=1 (`make e2e`)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cloud.synthesis import Assembly, Missing, synthesise
+from tests.conftest import MISSING_HERE
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group("cloud"))  # one synthesis serves them all
+    if os.environ.get("E2E") == "1":
+        return
+    later = {item for item in ours if item.path.is_relative_to(HERE / "e2e")}
+    if later:
+        config.hook.pytest_deselected(items=list(later))
+        items[:] = [item for item in items if item not in later]
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The stacks as an operator gets them who asks for nothing else."""
+    return _made(tmp_path_factory.mktemp("cdk") / "out")
+
+
+@pytest.fixture(scope="session")
+def buffered(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The stacks for this machine's architecture and Python, without streaming."""
+    return _made(tmp_path_factory.mktemp("cdk-here") / "out", **Assembly.here(), streaming="off")
+
+
+def _made(out: Path, **context: str) -> Assembly:
+    try:
+        return synthesise(out, **context)
+    except Missing as missing:
+        pytest.skip(f"{MISSING_HERE} {missing}")
