@@ -36,4 +36,4 @@ def deploy(tmp_path: Path) -> Iterator[Deploy]:
 
     yield make
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(Deployment.close, made))
+        list(threads.map(Deployment.end, made))

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from infra.local.process import Process
 from infra.local.state import Card
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -173,11 +174,18 @@ class Deployment:
             self.host.delete(f"/_host/faults/{ordered.json()['id']}")
 
     def close(self) -> None:
-        """End every process, whatever state the test left them in."""
+        """Stop it as its user would."""
         stopped = self.run("stop")
+        self.end()
+        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+
+    def end(self) -> None:
+        """End every process at once, whatever state the test left them in."""
         if self.router is not None and self.router.poll() is None:
             self.router.kill()
             self.router.wait(10)
+        if (self.state / "host.json").exists() and (host := Process.of(self.announced["pid"])):
+            host.signal(signal.SIGTERM)
+            assert host.ended_within(20)
         self.api.close()
         self.host.close()
-        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
