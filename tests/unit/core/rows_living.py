@@ -220,6 +220,16 @@ ENDING = [
         DESTROYED,
     ),
     Row(
+        "destroying, two unknown → not destroyed before the later one is settled",
+        box(
+            settling(look_at=s(40)),
+            settling(n=2, settle_until=s(35), look_at=s(40)),
+            state=DESTROYING,
+        ),
+        20,
+        35,
+    ),
+    Row(
         "destroying, intended under this claim → not asked",
         box(attempt(), state=DESTROYING),
         0,
