@@ -29,7 +29,7 @@ def asked(at: int = T) -> Entry:
 def test_a_new_sandbox_is_record_attempt_key_guard_and_entry_and_is_due(shelf: Shelf) -> None:
     made = shelf.inserted()
     keys = {(i["pk"], i["sk"]) for i in shelf.memory.items()}
-    entry = f"{T:015d}#000001d0000"
+    entry = f"{T:015d}#000001c0000"
     assert keys == {
         *(("SBX#sbx-a", "A"), ("SBX#sbx-a", "B#001"), ("GUARD#sbx-a", "A")),
         *(("IDEM#acme#k", "A"), ("LOG#sbx-a", entry)),

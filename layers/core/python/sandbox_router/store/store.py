@@ -80,7 +80,7 @@ class Store:
         writes: list[Write] = [
             Put(record_key(box.id), record_item(box), missing()),
             guard_put(box),
-            entry_put(box, entry, 0),
+            entry_put(box, entry, 0, "c"),  # its first save may come in the same millisecond
             *(Put(attempt_key(box.id, a.n), encode(a)) for a in box.attempts),
         ]
         if box.key_hash is not None:
