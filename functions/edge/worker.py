@@ -17,17 +17,24 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from .fields import SANDBOX_ID
 from .log import log, unexpected
 
+
+class NoSandbox(Exception):
+    """A message names none; it ends in the dead-letter queue, where a person can look at it."""
+
+
 Look = Callable[[str], object]
 Handler = Callable[[dict[str, Any], Any], Mapping[str, Any]]
 
 
 def looks(look: Look) -> Handler:
-    """A Lambda handler that looks at the sandbox of each message, each answered for itself."""
+    """A Lambda handler that looks at the sandbox of each message, each answered for itself: what
+    fails is listed, and only that comes again.
+    """
 
     def one(record: SQSRecord) -> None:
         if (sandbox_id := named(record.body)) is None:
             log().error("message without a sandbox", extra={"message_id": record.message_id})
-            return  # a repeat would say the same
+            raise NoSandbox
         try:
             look(sandbox_id)
         except Exception as error:

@@ -89,27 +89,71 @@ def record(message_id: str, body: str) -> dict[str, Any]:
     return {"messageId": message_id, "body": body, "eventSource": "aws:sqs", "attributes": {}}
 
 
+def batch(*bodies: str) -> dict[str, Any]:
+    return {"Records": [record(str(n), body) for n, body in enumerate(bodies)]}
+
+
+def message(sandbox_id: str, **more: Any) -> str:
+    return json.dumps({"sandbox_id": sandbox_id, **more})
+
+
+def failed(event: dict[str, Any]) -> list[str]:
+    answer: Mapping[str, Any] = advance.handler(event, None)
+    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+
+
+NO_MESSAGE = ["", "[]", '{"sandbox_id": 5}', "{", "not json", message("sbx-../x"), "[" * 5_000]
+
+
 def test_a_batch_looks_at_each_and_names_what_failed(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, logged: io.StringIO
 ) -> None:
     seen = []
 
     def look(sandbox_id: str) -> None:
         seen.append(sandbox_id)
         if sandbox_id == NOBODY:
-            raise StoreBusy
+            raise StoreBusy("CANARY")
 
     monkeypatch.setattr(world.router, "advance", look)
     other = "sbx-" + "b" * 26
-    records = [
-        record("1", json.dumps({"sandbox_id": NOBODY})),
-        record("2", json.dumps({"sandbox_id": other, "tenant": "forged"})),
-        *(record(f"x{n}", body) for n, body in enumerate(["", "[]", '{"sandbox_id": 5}', "{"])),
-        record("7", json.dumps({"sandbox_id": "sbx-../x"})),
-    ]
-    answer: Mapping[str, Any] = advance.handler({"Records": records}, None)
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
-    assert seen == [NOBODY, other]
+    event = batch(message(NOBODY), message(other, tenant="CANARY"), *NO_MESSAGE, message(other))
+    assert failed(event) == ["0", *(str(n + 2) for n in range(len(NO_MESSAGE)))]
+    assert seen == [NOBODY, other, other]
+    assert "CANARY" not in logged.getvalue()
+
+
+def test_a_bad_message_between_good_ones_fails_only_itself(world: World) -> None:
+    first, last = (box_to_destroy(world) for _ in range(2))
+    event = batch(message(first), "not json", message(last))
+    for _ in range(2):  # delivered again it changes nothing
+        assert failed(event) == ["1"]
+        assert {box.id for box in world.first.boxes.values() if box.deleted_by_us} == {
+            "first-1",
+            "first-2",
+        }
+        assert [op for op, _ in world.first.calls].count("destroy") == 2
+
+
+def box_to_destroy(world: World) -> str:
+    """A sandbox somebody wished away, and nobody has looked at since."""
+    box = world.created()
+    lifecycle = world.router._lifecycle
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lifecycle, "advance", lambda sandbox_id: None)
+        world.router.destroy("acme", box)
+    return box
+
+
+def test_a_batch_that_fails_whole_lists_all_and_does_not_raise(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(sandbox_id: str) -> None:
+        raise StoreBusy
+
+    monkeypatch.setattr(world.router, "advance", look)
+    assert failed(batch(*[message(NOBODY)] * 3)) == ["0", "1", "2"]
+    assert failed(batch("x")) == ["0"]
 
 
 def test_a_message_for_nobody_does_nothing(world: World) -> None:
