@@ -46,11 +46,12 @@ class Box:
     state: InstanceState = "running"
     dead_at: int | None = None
     deleted_by_us: bool = False
+    limited: bool = True
 
     def alive(self, now: int) -> bool:
         """Does it run (and bill) now?"""
-        end = self.ends_at if self.dead_at is None else min(self.dead_at, self.ends_at)
-        return self.born_at <= now < end
+        ended = self.dead_at is not None and self.dead_at <= now
+        return self.born_at <= now and not ended and (now < self.ends_at or not self.limited)
 
 
 @dataclass
@@ -59,6 +60,7 @@ class FakeProvider:
 
     Besides refusals: `cut` (nothing done, no answer), `lost` (done, no answer), `late` (done
     `late_ms` from now, no answer). `tick` is told of every call before and after its effect.
+    Without `limits` it enforces no lifetime: its own net is off.
     """
 
     name: str
@@ -67,6 +69,7 @@ class FakeProvider:
     list_lag_ms: int = 0
     late_ms: int = 45_000
     boots_ms: int = 0
+    limits: bool = True
     faults: dict[str, deque[str]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     boxes: dict[str, Box] = field(default_factory=dict)
@@ -172,6 +175,7 @@ class FakeProvider:
             order=replace(order),
             born_at=now,
             ends_at=now + order.lifetime_seconds * 1000,
+            limited=self.limits,
         )
         self.boxes[box.id] = box
         return box

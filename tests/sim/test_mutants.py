@@ -74,6 +74,11 @@ def _recreate_under_a_new_name(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(steps.Performer, "_order", order)
 
 
+def _a_refused_repeat_settles_the_first_ask(patch: pytest.MonkeyPatch) -> None:
+    real = moves.doubted
+    patch.setattr(moves, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
+
+
 MUTANTS: tuple[Patch, ...] = (
     _crashed_intents_are_forgotten,
     _unknown_attempts_are_forgotten_on_failover,
@@ -83,6 +88,7 @@ MUTANTS: tuple[Patch, ...] = (
     _the_intent_is_not_saved_first,
     _no_due_date_after_release,
     _recreate_under_a_new_name,
+    _a_refused_repeat_settles_the_first_ask,
 )
 
 

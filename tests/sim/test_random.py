@@ -19,7 +19,7 @@ def live(seed: int) -> World:
     chance = random.Random(seed)
     idempotent, lag = chance.random() < 0.5, chance.choice((0, 5_000))
     weak = WEAK if chance.random() < 0.5 else None
-    world = World(idempotent=idempotent, lag_ms=lag, seed=seed, weak=weak)
+    world = World(idempotent=idempotent, lag_ms=lag, seed=seed, weak=weak, limits=False)
     for provider in world.providers.values():
         provider.boots_ms = chance.choice((0, 0, 3_000))
         provider.script("create", *chance.choices(CREATE, k=6))

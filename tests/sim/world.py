@@ -102,6 +102,7 @@ class World:
         lag_ms: int = 0,
         seed: int = 0,
         weak: dict[str, Any] | None = None,
+        limits: bool = True,
     ) -> None:
         self.clock = FakeClock()
         self.queue = MemoryQueue(self.clock)
@@ -121,6 +122,7 @@ class World:
                 self.clock,
                 idempotent=idempotent,
                 list_lag_ms=lag_ms,
+                limits=limits,
                 tick=self.tick,
                 on_create=self._intent_exists,
             )
