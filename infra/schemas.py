@@ -46,7 +46,7 @@ def main() -> int:
         for name, text in texts().items():
             (FOLDER / name).write_text(text, encoding="utf-8")
     for name in stale():
-        print(f"events/schema/{name}: make openapi", file=sys.stderr)
+        print(f"events/schema/{name}: python -m infra.schemas --write", file=sys.stderr)
     return 1 if stale() else 0
 
 

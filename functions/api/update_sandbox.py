@@ -12,7 +12,11 @@ from sandbox_router.model.failure import Invalid
 
 @operation({200: replies.Sandbox})
 def handler(call: Call, body: UpdateBody) -> Answer:
-    """Move the end of its life, or replace its labels."""
+    """Move the end of its life, or replace its labels.
+
+    Both at once are two changes, the end of life first: when that is refused, the labels stay as
+    they are; when the answer to the whole is lost, either may be done, and a repeat does no harm.
+    """
     router, tenant, sandbox_id = wiring.router(), call.tenant, call.sandbox_id
     limit = wiring.settings().max_ttl_seconds
     if (body.ttl_seconds or 0) > limit:

@@ -1,4 +1,4 @@
-"""The router on this machine: python -m infra.local [run|stop|status]
+"""The router on this machine: python -m infra.local [run|stop|status|event FILE]
 
 The environment says where and how: PORT (8080; 0 takes a free one), STATE (.state), and for tests
 NETS (which nets to keep: sweep) and CRASH_AT (die before this port call).
@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 
+from infra.local.event import event
 from infra.local.options import BadOption, Options
 from infra.local.run import UNUSABLE, run
 from infra.local.status import status
@@ -25,8 +27,12 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", nargs="?", choices=sorted(COMMANDS), default="run")
-    command = COMMANDS[parser.parse_args().command]
+    parser.add_argument("command", nargs="?", choices=sorted([*COMMANDS, "event"]), default="run")
+    parser.add_argument("file", nargs="?", help="with `event`: one event, as EventBridge has it")
+    asked = parser.parse_args()
+    if asked.file is not None and asked.command != "event":
+        parser.error(f"{asked.command} takes no file")
+    command = COMMANDS.get(asked.command, partial(event, file=asked.file))
     env = dict(os.environ)
     os.umask(0o077)
     try:

@@ -18,7 +18,7 @@ from sandbox_router.table import Item
 from tests.unit.functions.world import REQUEST_ID, World, call, on
 
 CANARY = "CANARY-7f3a-x7Qz"
-NOTHING: dict[str, list[str]] = {"batchItemFailures": []}
+NOTHING: dict[str, list[dict[str, str]]] = {"batchItemFailures": []}
 
 
 def record(item: Item, number: int = 1, name: str = "INSERT") -> dict[str, Any]:

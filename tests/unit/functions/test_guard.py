@@ -1,0 +1,69 @@
+"""The guard: what its stream tells it, and whom it wakes for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.catalog import WORKERS, FromStream
+from functions.edge.expiry import PREFIX, SERVICE, looks_at_expired
+from functions.workers import guard
+from tests.unit.functions.world import World
+
+SBX = "sbx-" + "a" * 26
+
+
+def record(number: int = 1, pk: str = PREFIX + SBX, **more: Any) -> dict[str, Any]:
+    keys = {"pk": {"S": pk}, "sk": {"S": "A"}}
+    change = {"SequenceNumber": str(number), "Keys": keys}
+    return {"eventName": "REMOVE", "userIdentity": dict(SERVICE), "dynamodb": change, **more}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record(eventName="INSERT"),
+        record(eventName="MODIFY"),
+        record(userIdentity=None),  # removed by us, together with the sandbox's end
+        record(userIdentity={"type": "Service", "principalId": "other.amazonaws.com"}),
+        record(pk=f"SBX#{SBX}"),
+        record(pk=PREFIX),
+        record(pk=f"{PREFIX}{SBX}\n"),
+        {"eventName": "REMOVE"},
+        {},
+    ],
+)
+def test_only_an_expired_guard_wakes_anybody(other: dict[str, Any]) -> None:
+    seen: list[str] = []
+    handler = looks_at_expired(seen.append)
+    assert handler({"Records": [other]}, None) == {"batchItemFailures": []}
+    assert seen == []
+
+
+def test_every_sandbox_is_looked_at_and_those_that_failed_are_said() -> None:
+    seen: list[str] = []
+
+    def look(sandbox_id: str) -> None:
+        seen.append(sandbox_id)
+        if sandbox_id.endswith("b"):
+            raise OSError("CANARY")
+
+    boxes = ["sbx-" + letter * 26 for letter in "abcb"]
+    records = [record(n, PREFIX + box) for n, box in enumerate(boxes)]
+    answer = looks_at_expired(look)({"Records": records}, None)
+    assert seen == boxes
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}, {"itemIdentifier": "3"}]}
+
+
+def test_the_worker_moves_a_sandbox_past_its_deadline(world: World) -> None:
+    box = world.create()
+    world.clock.forward(3600)
+    assert guard.handler({"Records": [record(pk=PREFIX + box)]}, None) == {"batchItemFailures": []}
+    assert world.state(box) == "destroyed"
+
+
+def test_the_row_asks_for_exactly_these() -> None:
+    row = next(row for row in WORKERS if row.name == "guard")
+    assert isinstance(row, FromStream)
+    assert (row.prefix, row.change) == (PREFIX, "expired")
