@@ -161,8 +161,7 @@ class _Running:
             told = incoming.headers.get(CURSOR, "")
             if not (told.isascii() and told.isdecimal() and len(told) < 20):
                 raise ProtocolBroken
-            for chunk in incoming.chunks():
-                yield Output("stdout", chunk)
+            yield from (Output("stdout", chunk) for chunk in incoming.chunks() if chunk)
             self._cursor = int(told)
 
     def _exit(self, status: Mapping[str, Any]) -> Exit:

@@ -43,10 +43,12 @@ def write(agents: Agents, ref: Ref, path: str, data: bytes) -> None:
 def remove(agents: Agents, ref: Ref, path: str) -> None:
     """Remove a file or a tree; execd itself is silent about a path that is not there."""
     answer = agents.http.call(_call(agents, ref, "GET", "/files/info", path, agent.READS))
-    (found,) = answer.object().values() or (None,)
+    found = list(answer.object().values())
+    if len(found) != 1:
+        raise ProtocolBroken
     # `/files` follows symlinks, and takes one that leads nowhere for nothing; `/directories`
     # removes what has the name.
-    where = "/directories" if _entry(found).kind in ("directory", "symlink") else "/files"
+    where = "/directories" if _entry(found[0]).kind in ("directory", "symlink") else "/files"
     agents.http.call(_call(agents, ref, "DELETE", where, path, agent.PATHS))
 
 
