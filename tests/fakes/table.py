@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Iterator
+from typing import Any, TypeVar, cast
 
 from adapters.items import (
     Position,
@@ -32,6 +32,8 @@ from sandbox_router.table import (
     holds,
 )
 
+T = TypeVar("T")
+
 
 class MemoryTable:
     """`ports.Table` on a dict; items are copied on the way in and out."""
@@ -43,7 +45,7 @@ class MemoryTable:
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         check_key(key)
         with self._lock:
-            return copy.deepcopy(self._items.get(key))
+            return _copied(self._items.get(key))
 
     def write(self, *writes: Write) -> None:
         check(writes)
@@ -54,7 +56,7 @@ class MemoryTable:
             if not all(good):
                 failed = zip(good, before, strict=True)
                 raise ConditionFailed(
-                    tuple(None if ok else copy.deepcopy(item or {}) for ok, item in failed)
+                    tuple(None if ok else _copied(item or {}) for ok, item in failed)
                 )
             changed = [(write.key, after(write, item)) for write, item in pairs]
             for (key, item), write in zip(changed, writes, strict=True):
@@ -67,7 +69,7 @@ class MemoryTable:
             if item is None:
                 self._items.pop(key, None)
             else:
-                self._items[key] = copy.deepcopy(item)
+                self._items[key] = _copied(item)
 
     def query(
         self,
@@ -89,7 +91,7 @@ class MemoryTable:
                 found = [at for at in found if (_order(at) < start) == descending]
                 found = [at for at in found if _order(at) != start]
             page = found[:limit]
-            items = tuple(copy.deepcopy(self._items[pk, sk]) for _, pk, sk in page)
+            items = tuple(_copied(self._items[pk, sk]) for _, pk, sk in page)
         more = len(found) > limit
         return Page(items, to_cursor(index, hash, descending, page[-1]) if more else None)
 
@@ -119,7 +121,17 @@ class MemoryTable:
     def items(self) -> list[Item]:
         """A copy of everything, by key: for assertions, never for the store."""
         with self._lock:
-            return [copy.deepcopy(item) for _, item in sorted(self._items.items())]
+            return [_copied(item) for _, item in sorted(self._items.items())]
+
+
+def _copied(value: T) -> T:
+    """A copy all the way down: `copy.deepcopy` takes four times as long for plain data."""
+    copied: Any = value
+    if isinstance(value, dict):
+        copied = {key: _copied(inner) for key, inner in value.items()}
+    elif isinstance(value, list):
+        copied = [_copied(inner) for inner in value]
+    return cast("T", copied)
 
 
 def _sort(value: Value) -> tuple[bool, Value]:
