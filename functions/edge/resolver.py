@@ -42,13 +42,16 @@ class Resolver(APIGatewayRestResolver):
                 variable.reset(token)
 
     def _once(self) -> Any:
-        """Powertools builds a route's chain in its first call, without a lock."""
-        if self._built:
-            return self._resolve()
-        with self._building:
-            found = self._resolve()
-            self._built = True
-        return found
+        """Powertools builds a route's chain in its first call, without a lock. Here only the
+        building is under one: calls that come while the first still runs do not wait for it.
+        """
+        if not self._built:
+            with self._building:
+                for route in (*self._static_routes, *self._dynamic_routes):
+                    if not route._middleware_stack_built:
+                        route._build_middleware_stack(self._router_middlewares, self)
+                self._built = True
+        return self._resolve()
 
     def _event(self) -> Any:
         """This call's event."""
