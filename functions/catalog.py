@@ -231,6 +231,7 @@ WORKERS: tuple[Worker, ...] = (
         change="new",
         may=(Grant.PUBLISH, Grant.LETTERS),
     ),
+    FromStream("guard", "Wake whose guard has expired", timeout=60, prefix="GUARD#"),
     FromBus(
         "accept_event",
         "Take events of other systems",

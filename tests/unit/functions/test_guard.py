@@ -9,7 +9,7 @@ import pytest
 from functions.catalog import WORKERS, FromStream
 from functions.edge.expiry import PREFIX, SERVICE, looks_at_expired
 from functions.workers import guard
-from tests.unit.functions.world import World
+from tests.unit.functions.world import World, on
 
 SBX = "sbx-" + "a" * 26
 
@@ -57,10 +57,10 @@ def test_every_sandbox_is_looked_at_and_those_that_failed_are_said() -> None:
 
 
 def test_the_worker_moves_a_sandbox_past_its_deadline(world: World) -> None:
-    box = world.create()
-    world.clock.forward(3600)
+    box = world.created(ttl_seconds=60)
+    world.clock.at(world.clock.now() + 61_000)
     assert guard.handler({"Records": [record(pk=PREFIX + box)]}, None) == {"batchItemFailures": []}
-    assert world.state(box) == "destroyed"
+    assert on("get_sandbox", box).json["state"] == "destroyed"
 
 
 def test_the_row_asks_for_exactly_these() -> None:
