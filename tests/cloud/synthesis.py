@@ -36,6 +36,12 @@ class Assembly:
         arch = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
         return {"arch": arch, "python": f"{sys.version_info[0]}.{sys.version_info[1]}"}
 
+    @property
+    def name(self) -> str:
+        """How the stacks' names begin."""
+        (file,) = self.folder.glob("*-data.template.json")
+        return file.name.removesuffix("-data.template.json")
+
     @cached_property
     def stacks(self) -> dict[str, dict[str, Any]]:
         """The templates by the last word of the stacks' names."""

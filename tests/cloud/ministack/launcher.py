@@ -151,6 +151,20 @@ class Turn:
             self.shard.passed(done)
         self._again_or_never(records[done:], batch, result)
 
+    def _first_failure(self, result: dict[str, Any], batch: list[dict[str, Any]]) -> str | None:
+        """The number of the first record to repeat; None when all are done."""
+        first = number(batch[0])
+        if result.get("error"):
+            return first
+        body = result.get("body")
+        if "ReportBatchItemFailures" not in self.mapping.get("FunctionResponseTypes", ()):
+            return None
+        failures = body.get("batchItemFailures") if isinstance(body, dict) else None
+        named = {failure.get("itemIdentifier") for failure in failures or ()}
+        if not named:
+            return None
+        return next((number(record) for record in batch if number(record) in named), first)
+
     def _again_or_never(
         self, left: list[dict[str, Any]], batch: list[dict[str, Any]], result: dict[str, Any]
     ) -> None:

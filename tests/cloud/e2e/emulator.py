@@ -1,0 +1,106 @@
+"""AWS on this machine: ministack behind our launcher, on loopback, with nothing of our environment.
+
+Functions inherit the emulator's whole environment, so it gets a short list of variables; its
+temporary files, and theirs, are in a folder that goes with it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+from botocore.config import Config  # type: ignore[import-untyped]
+
+from tests.cloud.e2e.processes import Child, free_port, listening
+from tests.cloud.ministack import fixups
+from tests.cloud.synthesis import ROOT, Assembly, Missing, need_node
+
+PYTHON = ROOT / ".venv-ministack/bin/python"
+LAUNCHER = ROOT / "tests/cloud/ministack/launcher.py"
+CDK = ROOT / ".venv-deploy/node_modules/.bin/cdk"
+REGION, ACCOUNT = "us-east-1", "000000000000"
+CONCURRENCY = 16
+"""Functions at once; each is a process of 30 to 55 MB."""
+START_SECONDS, CDK_SECONDS = 30.0, 180.0
+
+
+class Emulator:
+    """One emulator, what was deployed to it, and its folder."""
+
+    def __init__(self, root: Path) -> None:
+        if not PYTHON.exists() or not CDK.exists():
+            raise Missing("the emulator of AWS (`make setup-e2e` puts it there)")
+        need_node()
+        self.root = root
+        self.temporary = root / "tmp"
+        self.temporary.mkdir(parents=True)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        settings = {
+            "BIND_HOST": "127.0.0.1",
+            "GATEWAY_PORT": str(self.port),
+            "LAMBDA_ACCOUNT_CONCURRENCY": str(CONCURRENCY),
+            "AWS_ENDPOINT_URL": self.url,
+        }
+        command = [str(PYTHON), str(LAUNCHER)]
+        self.process = Child(command, self.environment | settings, root, root / "emulator.log")
+        listening(self.port, self.process, START_SECONDS)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Everything a process beside the emulator is told of this machine."""
+        return {
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "HOME": str(self.temporary),
+            "TMPDIR": str(self.temporary),
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+        }
+
+    @cache  # noqa: B019 - lives as long as the session
+    def client(self, service: str) -> Any:
+        """A client of the emulator."""
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            config=Config(retries={"total_max_attempts": 2}, read_timeout=60, proxies={}),
+        )
+
+    def cdk(self, *arguments: str) -> str:
+        """Run CDK's command line against the emulator."""
+        env = self.environment | {
+            "AWS_ENDPOINT_URL": self.url,
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+            "NO_COLOR": "1",
+        }
+        done = subprocess.run(
+            [str(CDK), *arguments],
+            cwd=self.root,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=CDK_SECONDS,
+        )
+        assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        return done.stdout + done.stderr
+
+    def deploy(self, assembly: Assembly) -> None:
+        """Bootstrap the account, deploy every stack, and set what CloudFormation here drops."""
+        app = str(assembly.folder)
+        self.cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", app)
+        self.cdk("deploy", "--all", "--require-approval", "never", "--app", app)
+        for name, template in assembly.stacks.items():
+            fixups.apply(self.client, f"{assembly.name}-{name}", template)
+
+    def end(self) -> None:
+        self.process.end()
