@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 
 from sandbox_router.table import (
     INDEXES,
@@ -23,6 +24,8 @@ from sandbox_router.table import (
 )
 
 MAX_WRITES, MAX_ITEM, MAX_DEPTH, MAX_INT = 100, 400 * 1024, 32, 2**63 - 1
+SORTS: Mapping[str, type] = {"due_at": int, "tenant_sort": str}
+"""The one type of each index's sort attribute: DynamoDB declares it with the table."""
 Position = tuple[Value, str, str]
 """Where a page ended: sort value, pk, sk."""
 
@@ -41,7 +44,7 @@ def check(writes: tuple[Write, ...]) -> None:
                 keyed = {**write.item, PK: write.key[0], SK: write.key[1]}
                 if {**keyed, **write.item} != keyed:
                     raise ValueError("the item's own key is another one")
-                weight(keyed)
+                _check_item(keyed)
             case Update():
                 _check_update(write)
             case Delete() | Check():
@@ -60,17 +63,21 @@ def check_query(index: str | None, hash: str, range: Range, limit: int) -> None:
     if limit < 1 or (index is not None and index not in INDEXES):
         raise ValueError("no such index, or a limit under 1")
     weight(hash, str)
+    sorts = str if index is None else SORTS[INDEXES[index][1]]
     for bound in (range.low, range.high):
-        weight(bound, str, int, type(None))
+        weight(bound, sorts, type(None))
 
 
 def _check_update(write: Update) -> None:
     names = [*write.set, *write.remove, *write.add]
+    for name in names:
+        _name(name)
     if len(set(names)) < len(names):
         raise ValueError("an update names one attribute twice")
     if {PK, SK} & set(names):
         raise ValueError("an update cannot change the key")
     weight(dict(write.set))
+    _check_places(write.set)
     for more in write.add.values():
         weight(more, int)
 
@@ -109,8 +116,15 @@ def weight(value: Value, *allowed: type, depth: int = 0) -> int:
             return 3 + sum(1 + weight(each, depth=depth + 1) for each in value)
         case dict() if kind is dict:
             each = value.items()
-            return 3 + sum(1 + weight(k, str) + weight(v, depth=depth + 1) for k, v in each)
+            return 3 + sum(1 + _name(k) + weight(v, depth=depth + 1) for k, v in each)
     raise TypeError(f"{kind.__name__} is no value of an item")
+
+
+def _name(name: str) -> int:
+    size = weight(name, str)
+    if size == 0:
+        raise ValueError("a name is empty")
+    return size
 
 
 def after(write: Write, before: Item | None) -> Item | None:
@@ -119,13 +133,26 @@ def after(write: Write, before: Item | None) -> Item | None:
         for attr in write.add:
             weight((before or {}).get(attr, 0), int)
     item = applied(write, before)
-    if item is not None and weight(dict(item)) > MAX_ITEM:
-        raise ValueError(f"an item over {MAX_ITEM} bytes")
-    for hashed, sorts in INDEXES.values() if item else ():
-        if item and weight(item.get(hashed, "-"), str) == 0:
-            raise ValueError(f"{hashed} is empty")
-        weight((item or {}).get(sorts, 0), str, int)
+    if item is not None:
+        _check_item(item)
     return item
+
+
+def _check_item(item: Item) -> None:
+    if weight(dict(item)) > MAX_ITEM:
+        raise ValueError(f"an item over {MAX_ITEM} bytes")
+    _check_places(item)
+
+
+def _check_places(attributes: Item) -> None:
+    """Refuse what cannot stand in an index: hashes are text with something in it, sort values of
+    their index's type.
+    """
+    for hashed, sorts in INDEXES.values():
+        if weight(attributes.get(hashed, "-"), str) == 0:
+            raise ValueError(f"{hashed} is empty")
+        if weight(attributes.get(sorts, SORTS[sorts](1)), SORTS[sorts]) == 0:
+            raise ValueError(f"{sorts} is empty")
 
 
 def places(item: Item) -> dict[str, tuple[Value, Value]]:

@@ -6,6 +6,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +18,7 @@ from adapters.embedded.table import SqliteTable
 from adapters.embedded.vault import FileVault
 from sandbox_router.ports import Table, Vault
 from sandbox_router.table import EVERYTHING, Contended, Item, Key, Page, Range, Write
+from tests.contract.aws.cloud import table_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.table import MemoryTable
@@ -102,14 +104,27 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture(params=["memory", "sqlite", "weak memory", "weak sqlite"])
-def table(request: pytest.FixtureRequest, folder: Path) -> Iterator[Patient]:
-    sqlite = SqliteTable(folder / "table.db") if "sqlite" in request.param else None
-    inner: Table = sqlite or MemoryTable()
+@contextmanager
+def opened(driver: str, request: pytest.FixtureRequest) -> Iterator[Table]:
+    """An empty table of this driver."""
+    if driver == "memory":
+        yield MemoryTable()
+    elif driver == "sqlite":
+        with closing(SqliteTable(request.getfixturevalue("folder") / "table.db")) as sqlite:
+            yield sqlite
+    else:
+        with table_of(request.getfixturevalue("account")) as dynamodb:
+            yield dynamodb
+
+
+DRIVERS = ("memory", "sqlite", "dynamodb")
+
+
+@pytest.fixture(params=[*DRIVERS, *(f"weak {driver}" for driver in DRIVERS)])
+def table(request: pytest.FixtureRequest) -> Iterator[Patient]:
     clock = FakeClock()
-    yield Patient(weak(inner, clock) if "weak" in request.param else inner, clock)
-    if sqlite:
-        sqlite.close()
+    with opened(request.param.removeprefix("weak "), request) as inner:
+        yield Patient(weak(inner, clock) if "weak" in request.param else inner, clock)
 
 
 @dataclass

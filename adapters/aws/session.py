@@ -1,0 +1,52 @@
+"""One boto3 session for a process, and how each service's client waits and retries."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+CONNECT_SECONDS = 1.0
+TABLE_READ_SECONDS, READ_SECONDS = 2.0, 5.0
+CONNECTIONS = 64
+RETRIED = {"mode": "standard", "total_max_attempts": 3}
+ONCE = {"mode": "standard", "total_max_attempts": 1}
+"""For the table. botocore would repeat a write whose acknowledgement was lost, and answer its own
+first success with a failed condition or an addition made twice. What is lost is for the store to
+know, and the store repeats reads too: one place that retries, so that waits do not multiply.
+"""
+
+
+class Session:
+    """Clients by service name, each made when it is first asked for and shared by all threads.
+
+    boto3 is imported with the first client, credentials and region are the environment's, as
+    Lambda sets them.
+    """
+
+    def __init__(self, region: str | None = None) -> None:
+        self._region = region
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()  # making clients is not thread-safe, using them is
+        self._session: Any = None
+
+    def client(self, service: str) -> Any:
+        """The client of a service (`dynamodb`, `sqs`, `secretsmanager`, `events`)."""
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._made(service)
+            return self._clients[service]
+
+    def _made(self, service: str) -> Any:
+        import boto3  # type: ignore[import-untyped]
+        from botocore.config import Config  # type: ignore[import-untyped]
+
+        self._session = self._session or boto3.session.Session(region_name=self._region)
+        table = service == "dynamodb"
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=TABLE_READ_SECONDS if table else READ_SECONDS,
+            retries=ONCE if table else RETRIED,
+            max_pool_connections=CONNECTIONS,
+            tcp_keepalive=True,
+        )
+        return self._session.client(service, config=config)
