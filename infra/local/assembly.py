@@ -20,12 +20,14 @@ from functions.edge.settings import Settings
 from infra.local import pools
 from infra.local.authorizer import Authorizer
 from infra.local.crash import Counter, acting
+from infra.local.feed import Feed
 from infra.local.gateway import Gateway
 from infra.local.hosting import Host
 from infra.local.invocation import undisturbed
 from infra.local.options import Options
 from infra.local.routes import Routes, of_catalog
 from infra.local.state import State, write_private
+from sandbox_router.lifecycle.outbox import Outbox
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
 from sandbox_router.router import Router
@@ -38,6 +40,7 @@ SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
 HEAL_SECONDS = 60.0
 PURGE_SECONDS = 60.0
 PURGE_ITEMS = 500
+PUBLISH_SECONDS = 0.5
 FOREVER = 2**53
 
 
@@ -60,6 +63,7 @@ class Assembly:
         wrap = wiring.as_it_is if counter is None else counter.wrap
         router = wiring.build(settings, wrap, backend)
         wiring.use(lambda _: router, settings)
+        wiring.outward().sources()  # what is wrong with them shows now, not at the first event
         return cls(router, backend, counter)
 
     def api_key(self, state: State) -> str:
@@ -79,7 +83,7 @@ class Assembly:
         return Gateway(Routes(of_catalog()), authorizer, around)
 
     def worker(self, nets: frozenset[str]) -> WorkerLoop:
-        """The background side: queues, sweep, broken pools, expired records."""
+        """The background side: queues, sweep, broken pools, expired records, the bus."""
         queue = self.backend.queue
         assert isinstance(queue, SqliteQueue)
         return WorkerLoop(
@@ -87,8 +91,19 @@ class Assembly:
             self._advance,
             self.router.sweep if "sweep" in nets else _nothing,
             self.backend.clock,
-            chores=((HEAL_SECONDS, self.router.heal), (PURGE_SECONDS, self._purge)),
+            chores=(
+                (HEAL_SECONDS, self.router.heal),
+                (PURGE_SECONDS, self._purge),
+                (PUBLISH_SECONDS, self.outbox().drain),
+            ),
         )
+
+    def outbox(self) -> Outbox:
+        """What tells the bus."""
+        outward = wiring.outward()
+        store = Store(self.backend.table, self.backend.clock, self.backend.ids)
+        feed = Feed(wiring.settings().table_file)
+        return Outbox(feed, store, outward.bus, outward.letters)
 
     def _advance(self, sandbox_id: str) -> None:
         with acting():
