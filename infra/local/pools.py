@@ -18,8 +18,17 @@ from functions.edge.settings import BadSetting
 from infra.local.hosting import Host
 from infra.local.state import State, write_private
 
-ACCOUNTS = ("alpha", "beta")
+ACCOUNTS = {"alpha": "e2b", "beta": "e2b", "gamma": "opensandbox"}
+"""The accounts of the first files, and their kinds: in the order the pools are asked."""
+
 SIZES = ("1x1", "1x2", "2x4", "4x8", "8x16")
+IMAGES: Mapping[str, Any] = {
+    "e2b": {size: f"base-{size}" for size in SIZES},
+    "opensandbox": "python:3.12",  # any size
+}
+ADDRESSES = {"e2b": {"api_url": "", "sandbox_url": "/sandbox"}, "opensandbox": {"api_url": ""}}
+"""The addresses that a kind's settings name, below the kind's own at the host."""
+
 LOCAL = "local_account"
 
 
@@ -27,8 +36,8 @@ def prepare(state: State) -> None:
     """Write the host's accounts and the pools file, unless they are there."""
     if not state.host_config.exists():
         accounts = [
-            {"name": name, "dialect": "e2b", "key": f"e2b_{secrets.token_hex(20)}"}
-            for name in ACCOUNTS
+            {"name": name, "dialect": kind, "key": f"{kind}_{secrets.token_hex(20)}"}
+            for name, kind in ACCOUNTS.items()
         ]
         write_private(state.host_config, json.dumps({"accounts": accounts}, indent=2).encode())
     if not source(state).exists():
@@ -43,10 +52,10 @@ def source(state: State) -> Path:
 
 def _first() -> dict[str, Any]:
     pools = [
-        {"id": name, "kind": "e2b", LOCAL: name, "region": f"local-{name}", "geo": "local"}
-        for name in ACCOUNTS
+        {"id": name, "kind": kind, LOCAL: name, "region": f"local-{name}", "geo": "local"}
+        for name, kind in ACCOUNTS.items()
     ]
-    images = {name: {size: f"base-{size}" for size in SIZES} for name in ACCOUNTS}
+    images = {name: IMAGES[kind] for name, kind in ACCOUNTS.items()}
     return {"pools": pools, "images": {"default": images}}
 
 
@@ -65,9 +74,10 @@ def resolved(state: State, host: Host) -> Path:
         if not isinstance(name, str) or name not in keys:
             known = ", ".join(sorted(keys))
             raise BadSetting(f"{path}: {LOCAL} must be an account of the host: {known}")
-        url = f"{host.url}/{row.get('kind')}"
-        own = {"key": keys[name], "api_url": url, "sandbox_url": f"{url}/sandbox"}
-        row.update(own)
+        kind = str(row.get("kind"))
+        below = ADDRESSES.get(kind, {}).items()
+        own = {setting: f"{host.url}/{kind}{path}" for setting, path in below}
+        row.update({"key": keys[name], **own})
         row.setdefault("isolation", host.isolation)
     write_private(state.pools_resolved, json.dumps(data).encode())
     return state.pools_resolved

@@ -179,7 +179,7 @@ def test_an_edited_pools_file_is_kept_and_a_broken_one_is_explained(deploy: Depl
     deployment.start()
     assert json.loads(path.read_text()) == data
     box = deployment.create().json()
-    assert (box["pool_id"], len(box["route"])) == ("beta", 1)
+    assert (box["pool_id"], len(box["route"])) == ("beta", 2)
     deployment.destroy(box["id"])
     deployment.signal(signal.SIGTERM)
     for broken, said in [("{", "pools.json"), ('{"pools": [{"id": "A"}]}', "pools[0].id")]:

@@ -35,7 +35,7 @@ def test_a_created_sandbox_runs_and_says_where_and_for_how_much(
     assert box["isolation"] == shared.announced["isolation"]
     assert box["env_names"] == ["GREETING"]
     assert box["cost"]["per_hour"] > 0
-    assert [c["pool_id"] for c in box["route"]] == ["alpha", "beta"]
+    assert [c["pool_id"] for c in box["route"]] == ["alpha", "beta", "gamma"]
     assert [a["outcome"] for a in box["attempts"]] == ["created"]
     (instance,) = shared.instances(id=box["instance_id"])
     assert instance["account"] == "alpha"
@@ -139,7 +139,7 @@ def test_a_dry_run_names_the_candidates_and_asks_nobody(shared: Deployment) -> N
     last = shared.last_call()
     route = shared.api.post("/v1/route", json={"size": "2x4:cheap"})
     assert route.status_code == 200, route.text
-    assert {c["pool_id"] for c in route.json()["candidates"]} == {"alpha", "beta"}
+    assert {c["pool_id"] for c in route.json()["candidates"]} == {"alpha", "beta", "gamma"}
     assert shared.calls(after=last) == []
 
 
