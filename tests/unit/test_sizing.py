@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from functions.edge import config, offers, wiring
+from functions.edge.settings import BadSetting, Settings
 from sandbox_router.model.capability import Profile, Sizes, read
 from sandbox_router.model.pool import Pool, Prepared
 from sandbox_router.model.size import Gpu, Shape
@@ -104,3 +109,57 @@ def test_labels_that_the_vendor_cannot_keep_are_refused_and_never_cut() -> None:
 def test_a_price_that_is_not_known_is_no_price_below_a_ceiling() -> None:
     prefer = Preferences(max_price_per_hour=10)
     assert refusals(Spec(TWO, prefer=prefer), pool(), Health()) == ("price_unknown",)
+
+
+def pools_file(folder: Path, **default: Any) -> Path:
+    path = folder / "pools.json"
+    rows = [
+        {"id": "one", "kind": "opensandbox", "key": "k", "api_url": "https://a.b"},
+        {"id": "two", "kind": "e2b", "key": "k"},
+    ]
+    path.write_text(json.dumps({"pools": rows, "images": {"default": default}}))
+    return path
+
+
+def read_file(path: Path) -> dict[str, config.PoolConfig]:
+    return {row.id: row for row in config.read(path, frozenset({"opensandbox", "e2b"}), {})}
+
+
+def test_an_image_without_sizes_is_one_of_any_size(tmp_path: Path) -> None:
+    found = read_file(pools_file(tmp_path, opensandbox="python:3.12", two={"2x4": "base"}))
+    assert found["one"].any_size == {"default": "python:3.12"}
+    assert found["one"].images == {}
+    assert found["two"].any_size == {}
+    assert found["two"].images == {"default": (Prepared("base", TWO),)}
+
+
+def test_a_pools_own_entry_stands_before_its_kinds(tmp_path: Path) -> None:
+    both = read_file(pools_file(tmp_path, opensandbox="a", one="b", e2b={"2x4": "base"}))
+    assert both["one"].any_size == {"default": "b"}
+    mixed = read_file(pools_file(tmp_path, opensandbox="a", one={"2x4": "b"}, e2b={"2x4": "base"}))
+    assert mixed["one"].any_size == {}
+    assert mixed["one"].images == {"default": (Prepared("b", TWO),)}
+
+
+@pytest.mark.parametrize("wrong", ["", " "])
+def test_an_image_that_is_no_text_is_refused(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(BadSetting, match="default"):
+        read_file(pools_file(tmp_path, opensandbox=wrong, e2b={"2x4": "base"}))
+
+
+def test_a_kind_whose_images_have_sizes_needs_them(tmp_path: Path) -> None:
+    path = pools_file(tmp_path, opensandbox="python:3.12", e2b="base")
+    settings = replace(Settings.of({"STATE": str(tmp_path)}), pools=path)
+    with pytest.raises(BadSetting, match="needs a size for kind 'e2b'"):
+        wiring.ConfiguredPools(settings)
+
+
+def test_what_any_size_serves_is_in_the_catalog() -> None:
+    there = pool()
+    served = [row["size"] for row in offers.sizes([there]) if row["pools"]]
+    assert served[0] == "1x1"
+    assert "16x32" not in served  # over the range
+    (image,) = offers.images([there])
+    assert image["prepared"] == [
+        {"pool_id": "one", "provider": "free", "size": "any", "reference": "base:1"}
+    ]
