@@ -23,7 +23,7 @@ from .json import parse
 from .replies import State, Time
 
 DETAIL_BYTES = 64 * 1024
-KEYS, KEY_LENGTH = 50, 100
+KEYS, NAME_LENGTH = 50, 100
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
@@ -92,15 +92,23 @@ class Asked:
     def of(cls, event: Any) -> Asked:
         """Its envelope, as far as it has one."""
         found = event if isinstance(event, Mapping) else {}
-        named = {name: _text(found.get(name)) for name in ("id", "source", "detail-type")}
-        account = found.get("account")
+        texts = {name: value for name, value in found.items() if isinstance(value, str)}
         return cls(
-            id=named["id"],
-            source=named["source"],
-            type=named["detail-type"],
-            account=account if isinstance(account, str) else None,
+            id=texts.get("id", ""),
+            source=texts.get("source", ""),
+            type=texts.get("detail-type", ""),
+            account=texts.get("account"),
             detail=found.get("detail"),
         )
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What of the envelope may be shown to people: short and in ASCII."""
+        given = {"event_id": self.id, "source": self.source, "detail_type": self.type}
+        return {
+            name: text[:NAME_LENGTH].encode("ascii", "replace").decode()
+            for name, text in given.items()
+        }
 
     def told(self) -> Any:
         """The detail, checked as strictly as a body; raises Invalid."""
@@ -125,17 +133,9 @@ class Asked:
         keys = sorted(self.detail)[:KEYS] if isinstance(self.detail, Mapping) else []
         fields = [{"path": path, "reason": reason} for path, reason in failure.fields]
         return {
-            "event_id": self.id,
-            "source": self.source,
-            "detail_type": self.type,
-            "detail_keys": [str(key)[:KEY_LENGTH] for key in keys],
+            **self.names,
+            "detail_keys": [str(key)[:NAME_LENGTH] for key in keys],
             "code": failure.code,
             "reason": failure.detail,
             "field_errors": fields,
         }
-
-
-def _text(value: Any) -> str:
-    """A name out of an envelope, in ASCII and short: it is shown to people."""
-    text = value if isinstance(value, str) else ""
-    return text[:KEY_LENGTH].encode("ascii", "replace").decode()

@@ -101,6 +101,7 @@ class _Events:
             if not self._reader.closed:
                 yield from self._error(Unknown())
         except Late:
+            self._reader.close()
             yield from self._error(Unknown("The output was not taken in time"))
         except Failure as failure:
             yield from self._error(failure)

@@ -25,16 +25,15 @@ class Later(Exception):
 def handler(event: Any, context: Any) -> dict[str, str]:
     """Take one event, once per id."""
     asked = Asked.of(event)
-    ids = {"event_id": asked.id, "source": asked.source, "detail_type": asked.type}
     try:
         outcome = _taken(asked)
     except Failure as failure:
-        log().warning("event not taken", extra={**ids, "code": failure.code})
+        log().warning("event not taken", extra={**asked.names, "code": failure.code})
         if failure.retryable:
             raise Later from None
         wiring.outward().letters.add(asked.letter(failure))
         return {"outcome": "refused"}
-    log().info("event taken", extra={**ids, **outcome})
+    log().info("event taken", extra={**asked.names, **outcome})
     return {"outcome": "taken"}
 
 

@@ -156,7 +156,7 @@ def test_names_in_a_letter_are_short_and_few(world: World) -> None:
     accept_event.handler(asked(detail=detail, source="s" * 500 + "\n"), None)
     (letter,) = world.bus.letters
     assert len(letter["detail_keys"]) == events.KEYS
-    assert max(map(len, [*letter["detail_keys"], letter["source"]])) == events.KEY_LENGTH
+    assert max(map(len, [*letter["detail_keys"], letter["source"]])) == events.NAME_LENGTH
 
 
 def test_what_time_may_mend_comes_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

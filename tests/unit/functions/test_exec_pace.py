@@ -149,10 +149,12 @@ def test_a_provider_that_never_ends_is_left(
     box: str, held: Held, pace: Callable[..., None]
 ) -> None:
     pace(slack=0.0, first=0.0)
-    held.said = [Exit(0)]
+    held.said = [out(b"")] * 5
     found = told(b"".join(started(box, timeout_seconds=0.1).frames))
     assert [name for name, _ in found] == ["started", "error"]
     held.gate.release()
+    assert held.ended.wait(5)
+    assert held.asked == 1
 
 
 def test_the_overhead_leaves_out_the_wait_for_the_provider(box: str, held: Held) -> None:
