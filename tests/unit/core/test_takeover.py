@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from sandbox_router.model.sandbox import Outcome, State
 from sandbox_router.ports import Order
+from sandbox_router.store import Store
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene, body
 
@@ -95,6 +98,20 @@ def test_what_the_slow_one_made_after_a_destroy_is_destroyed_too() -> None:
     scene.on(5)
     assert scene.living() == []
     assert scene.box().settled
+
+
+def test_an_instance_told_while_a_look_up_does_not_see_it_yet_is_not_forgotten() -> None:
+    scene = Scene(idempotent=False, lag_ms=60_000)
+    scene.crash_at = 6  # the instance exists; the one who knows is cut off, and comes back below
+    assert scene.create(ttl=3600) is None
+    scene.clock.sleep(LEASE)
+    box, (vendor,) = scene.box(), scene.living()
+    made: dict[str, Any] = {"outcome": Outcome.CREATED, "instance_id": vendor.id, "ready": True}
+    known = replace(box.attempts[0], **made)
+    scene.between = lambda: Store(scene.memory, scene.clock, scene.ids).tell(box, known)
+    scene.moment = lambda point: point == "alpha.find"
+    advanced(scene)
+    assert scene.until(State.RUNNING, seconds=2).attempts[0].instance_id == vendor.id
 
 
 def test_a_wish_that_comes_during_a_pause_is_seen_before_anything_is_decided() -> None:
