@@ -275,6 +275,17 @@ def test_nothing_else_is_done_while_it_is_being_destroyed(scene: Scene, op: str)
     assert scene.calls() == calls
 
 
+def test_what_is_wished_away_serves_nobody_though_a_dead_worker_still_holds_it(
+    scene: Scene,
+) -> None:
+    id_ = running(scene)
+    scene.crash_at = scene.ticks + 6  # a look dies holding the claim
+    assert scene.guarded(lambda: scene.router.get(TENANT, id_, refresh=True)) is None
+    assert destroyed(scene, id_).state is State.RUNNING
+    with pytest.raises(NotRunning, match="destroying"):
+        scene.router.run(TENANT, id_, Command(shell="true"))
+
+
 def test_a_lease_always_ends_within_fifteen_minutes(scene: Scene) -> None:
     """A11, at every port call of a life with crashes."""
     seen: set[int] = set()
