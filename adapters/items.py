@@ -77,7 +77,7 @@ def _check_update(write: Update) -> None:
     if {PK, SK} & set(names):
         raise ValueError("an update cannot change the key")
     weight(dict(write.set))
-    _check_places(write.set)
+    _check_places({**write.set, **write.add})
     for more in write.add.values():
         weight(more, int)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
@@ -17,27 +18,31 @@ _FORMAT = b"\x01"
 
 
 class BoxVault:
-    """`ports.Vault`: each sandbox id has its own key, derived from the one given."""
+    """`ports.Vault`: each sandbox id has its own key, derived from the one given.
 
-    def __init__(self, key: bytes) -> None:
-        if len(key) != KEY_SIZE:
+    older: keys that sealed before it; they only open.
+    """
+
+    def __init__(self, key: bytes, *older: bytes) -> None:
+        self._keys = (key, *older)
+        if any(len(each) != KEY_SIZE for each in self._keys):
             raise Internal("the vault's key has the wrong size")
-        self._key = key
 
     def seal(self, sandbox_id: str, secrets: Mapping[str, Secret]) -> bytes:
         values = {name: secret.reveal() for name, secret in secrets.items()}
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
-        return _FORMAT + bytes(self._box(sandbox_id).encrypt(text.encode()))
+        return _FORMAT + bytes(_box(self._keys[0], sandbox_id).encrypt(text.encode()))
 
     def unseal(self, sandbox_id: str, sealed: bytes) -> Mapping[str, Secret]:
-        try:
-            text = self._box(sandbox_id).decrypt(sealed[1:])
-        except (CryptoError, ValueError):
-            text = b""
-        if not text or sealed[:1] != _FORMAT:
+        if sealed[:1] != _FORMAT:
             raise Internal
-        return {name: Secret(value) for name, value in json.loads(text).items()}
+        for key in self._keys:
+            with suppress(CryptoError, ValueError):
+                text = _box(key, sandbox_id).decrypt(sealed[1:])
+                return {name: Secret(value) for name, value in json.loads(text).items()}
+        raise Internal
 
-    def _box(self, sandbox_id: str) -> SecretBox:
-        derived = hashlib.blake2b(sandbox_id.encode(), key=self._key, digest_size=KEY_SIZE)
-        return SecretBox(derived.digest())
+
+def _box(key: bytes, sandbox_id: str) -> SecretBox:
+    derived = hashlib.blake2b(sandbox_id.encode(), key=key, digest_size=KEY_SIZE)
+    return SecretBox(derived.digest())

@@ -71,6 +71,8 @@ class Expression:
                 return f"attribute_not_exists({name})"
             case "<>":  # what is missing is not "unequal" here, whatever DynamoDB says of it
                 return f"attribute_exists({name}) AND {name} <> {self.value(test.value)}"
+            case "=" if test.value is None:
+                return self._typed(name, None)  # there is one null
             case "=":
                 return f"{name} = {self.value(test.value)}"
         return f"{self._typed(name, test.value)} AND {name} {test.op} {self.value(test.value)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from adapters.aws.session import Session
@@ -158,7 +158,7 @@ def test_sqlite_answers_alike(
     assert content(sqlite) == content(memory)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40, phases=set(Phase) - {Phase.shrink, Phase.explain})
 @given(HISTORIES, st.lists(QUERIES, max_size=6))
 def test_dynamodb_answers_alike(
     dynamodb: DynamoTable, history: Histories, queries: Queries
