@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +37,7 @@ class Held:
     """A command that speaks when it is let, and knows when it was ended."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world, self.monkeypatch = world, monkeypatch
         self.gate, self.ended = threading.Semaphore(0), threading.Event()
         self.asked = 0
         self.said: list[Output | Exit] = []
@@ -93,6 +95,33 @@ def test_silence_is_filled_with_pings(box: str, held: Held, pace: Callable[..., 
     assert rest[-1][0] == "exit"
 
 
+def test_pings_keep_their_distance(box: str, held: Held, pace: Callable[..., None]) -> None:
+    pace(first=0.0, ping=0.1)
+    held.said = [out(b"x"), Exit(0)]
+    frames = started(box).frames
+    next(frames)
+    threading.Timer(0.05, held.gate.release).start()
+    threading.Timer(0.35, held.gate.release).start()
+    names = [frame.split(b"\n")[0] for frame in frames]
+    assert names[0] == b"id: 2"
+    assert 1 <= names.count(b": ping") <= 3
+
+
+def test_the_command_runs_in_the_context_of_its_call(box: str, held: Held) -> None:
+    whose: ContextVar[str] = ContextVar("whose", default="nobody's")
+    seen: list[str] = []
+
+    def run(ref: Ref, command: Command) -> Iterator[Output | Exit]:
+        seen.append(whose.get())
+        yield Exit(0)
+
+    held.monkeypatch.setattr(held.world.first, "run", run)
+    token = whose.set("ours")
+    list(started(box).frames)
+    whose.reset(token)
+    assert seen == ["ours"]
+
+
 def test_a_client_that_leaves_ends_the_command(box: str, held: Held) -> None:
     held.said = [out(b"x")] * 100
     held.gate.release(100)
@@ -143,6 +172,7 @@ def test_a_client_that_reads_nothing_does_not_hold_the_command(
     found = told(b"".join(frames))
     assert found[-1][0] == "error"
     assert found[-1][1]["outcome"] == "unknown"
+    assert found[-1][1]["detail"] == "The output was not taken in time"
 
 
 def test_a_provider_that_never_ends_is_left(
