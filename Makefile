@@ -17,6 +17,7 @@ DEPLOY_PY := .venv-deploy/bin/python
 EMULATOR_PY := .venv-ministack/bin/python
 CDK := ../../.venv-deploy/node_modules/.bin/cdk
 CONTEXT ?=
+OUT := ../../.build/cdk.out
 # What a venv was made from: where it is, which Python, which locks.
 run_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(RUN_LOCKS); } | cksum)
 test_stamp = $$(cat $(RUN_LOCKS) $(TEST_LOCKS) | cksum)
@@ -89,8 +90,8 @@ setup-deploy: ## what the cloud targets need: CDK in .venv-deploy, its command l
 synth: setup-deploy ## the CloudFormation templates, in .build/cdk.out (CONTEXT="-c streaming=off")
 	@cd infra/cloud && $(CDK) synth --quiet $(CONTEXT)
 
-deploy: setup-deploy ## the router in your AWS account and region (AWS_PROFILE=, AWS_REGION=, CONTEXT=)
-	@cd infra/cloud && $(CDK) bootstrap $(CONTEXT) && $(CDK) deploy --all $(CONTEXT) --outputs-file ../../.build/outputs.json
+deploy: synth ## the router in your AWS account and region (AWS_PROFILE=, AWS_REGION=, CONTEXT=)
+	@cd infra/cloud && $(CDK) bootstrap --app $(OUT) && $(CDK) deploy --all --app $(OUT) --outputs-file ../../.build/outputs.json
 
 setup-e2e: setup-test setup-deploy ## what `make e2e` needs: an emulator of AWS in .venv-ministack
 	@want="$(emulator_stamp)"; [ "$$(cat .venv-ministack/.e2e 2>/dev/null)" = "$$want" ] || { \
@@ -99,7 +100,7 @@ setup-e2e: setup-test setup-deploy ## what `make e2e` needs: an emulator of AWS 
 	  && echo "$$want" > .venv-ministack/.e2e; }
 
 e2e: setup-e2e ## deploy to an emulator of AWS on this machine, and use it over HTTP
-	@E2E=1 $(PY) -m pytest tests/cloud
+	@E2E=1 $(PY) -m pytest tests/cloud/e2e
 
 clean: ## remove the venvs, what was built and the caches; records of sandboxes (STATE) stay
 	@rm -rf $(VENV) .venv-deploy .venv-ministack .build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -47,13 +47,13 @@ def _is(path: str, python: str) -> bool:
     return said.returncode == 0 and said.stdout.split() == [python, "cpython"]
 
 
-def compile_tree(command: str, root: Path, mounted: str) -> None:
-    """Compile everything under `root`; tracebacks will name files as they are mounted."""
+def compile_tree(command: str, root: Path, mounted: str, parts: Iterable[Path]) -> None:
+    """Compile these files and folders of a tree; tracebacks will name files as they are mounted."""
     subprocess.run(
         [
             *(command, "-I", "-m", "compileall", "-q", "-j", "0"),
             *("--invalidation-mode", "unchecked-hash"),
-            *("-s", str(root), "-p", mounted, str(root)),
+            *("-s", str(root), "-p", mounted, *map(str, parts)),
         ],
         check=True,
         stdout=subprocess.DEVNULL,

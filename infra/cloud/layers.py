@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,6 +31,8 @@ GLIBC = ("manylinux2014", "manylinux_2_17", "manylinux_2_26", "manylinux_2_28")
 """Wheels Lambda's Amazon Linux 2023 (glibc 2.34) can load."""
 
 Excluded = tuple[tuple[str, str], ...]
+Fill = Callable[[Path], Sequence[Path]]
+"""Puts files into an empty folder; returns what of it is to be compiled."""
 DEPS_WITHOUT: Excluded = (
     ("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.js", "a page nobody is shown"),
     ("aws_lambda_powertools/event_handler/openapi/swagger_ui/*.css", "a page nobody is shown"),
@@ -82,12 +84,13 @@ class Built:
 
 def layer(name: str, target: Target, store: Path = BUILD) -> Built:
     """The folder of a layer, as it is mounted at /opt."""
-    fill, inputs = {
+    recipes: dict[str, tuple[Fill, list[Path]]] = {
         "deps": (lambda at: _deps(at, target), [ROOT / "layers/deps/requirements.txt"]),
         "core": (_core, _modules(ROOT / "layers/core/python")),
         "adapters": (_adapters, _modules(ROOT / "adapters")),
         "stream": (_stream, _modules(ROOT / "layers/stream")),
-    }[name]
+    }
+    fill, inputs = recipes[name]
     built = build(name, target, fill, inputs, "/opt", store)
     if built.size > LIMITS[target.arch]:
         raise TooBig(f"layer {name} has {built.size} bytes, at most {LIMITS[target.arch]}")
@@ -97,7 +100,7 @@ def layer(name: str, target: Target, store: Path = BUILD) -> Built:
 def build(
     name: str,
     target: Target,
-    fill: Callable[[Path], None],
+    fill: Fill,
     inputs: Iterable[Path],
     mounted: str,
     store: Path = BUILD,
@@ -112,9 +115,9 @@ def build(
     with tempfile.TemporaryDirectory(dir=store, prefix=f".{name}-") as draft:
         fresh = Path(draft) / "tree"
         fresh.mkdir()
-        fill(fresh)
+        parts = fill(fresh)
         if python is not None:
-            bytecode.compile_tree(python, fresh, mounted)
+            bytecode.compile_tree(python, fresh, mounted, parts)
         _open_to_all(fresh)
         try:
             fresh.rename(built.path)
@@ -163,7 +166,7 @@ def _hash(name: str, target: Target, inputs: Iterable[Path], *, compiled: bool) 
     return digest.hexdigest()
 
 
-def _deps(at: Path, target: Target) -> None:
+def _deps(at: Path, target: Target) -> list[Path]:
     platforms = [f"--platform={glibc}_{ARCHITECTURES[target.arch]}" for glibc in GLIBC]
     subprocess.run(
         [
@@ -181,15 +184,19 @@ def _deps(at: Path, target: Target) -> None:
     for folder in sorted((p for p in at.rglob("*") if p.is_dir()), reverse=True):
         if not any(folder.iterdir()):
             folder.rmdir()
+    return [at]
 
 
-def _core(at: Path) -> None:
+def _core(at: Path) -> list[Path]:
     copy(ROOT / "layers/core/python", at / "python")
+    return [at]
 
 
-def _adapters(at: Path) -> None:
+def _adapters(at: Path) -> list[Path]:
     copy(ROOT / "adapters", at / "python/adapters", ADAPTERS_WITHOUT)
+    return [at]
 
 
-def _stream(at: Path) -> None:
+def _stream(at: Path) -> list[Path]:
     copy(ROOT / "layers/stream", at)
+    return [at]
