@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from infra.local.host.dialects.opensandbox.errors import ApiError, invalid
+from infra.local.host.dialects.opensandbox.errors import ApiError, Unprocessable, invalid
 from infra.local.host.instance import Request as Wanted
 from infra.local.host.instance import Template
 
@@ -43,9 +43,9 @@ async def json_body(request: Request) -> dict[str, Any]:
     try:
         body = json.loads(await request.body())
     except ValueError as error:
-        raise ApiError(422, "VALIDATION_ERROR", "The body is not JSON.") from error
+        raise Unprocessable("The body is not JSON.") from error
     if not isinstance(body, dict):
-        raise ApiError(422, "VALIDATION_ERROR", "The body must be an object.")
+        raise Unprocessable("The body must be an object.")
     return body
 
 
@@ -110,7 +110,7 @@ def future(body: Mapping[str, Any]) -> datetime:
     try:
         moment = datetime.fromisoformat(str(body.get("expiresAt")).replace("Z", "+00:00"))
     except ValueError as error:
-        raise ApiError(422, "VALIDATION_ERROR", "expiresAt must be a date-time.") from error
+        raise Unprocessable("expiresAt must be a date-time.") from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment <= datetime.now(UTC):
         text = "New expiration time must be in the future."
@@ -122,7 +122,7 @@ def _image(body: Mapping[str, Any]) -> str:
     image = body.get("image")
     uri = image.get("uri") if isinstance(image, dict) else None
     if not isinstance(uri, str) or not uri.strip():
-        raise ApiError(422, "VALIDATION_ERROR", "image.uri is required.")
+        raise Unprocessable("image.uri is required.")
     return uri
 
 
@@ -131,7 +131,7 @@ def _timeout(body: Mapping[str, Any]) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < MIN_TIMEOUT:
-        raise ApiError(422, "VALIDATION_ERROR", f"timeout must be at least {MIN_TIMEOUT}.")
+        raise Unprocessable(f"timeout must be at least {MIN_TIMEOUT}.")
     return value
 
 
@@ -140,7 +140,7 @@ def _texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise ApiError(422, "VALIDATION_ERROR", f"{name} must be an object of strings.")
+        raise Unprocessable(f"{name} must be an object of strings.")
     return dict(value)
 
 

@@ -34,6 +34,18 @@ class ApiError(Exception):
         return JSONResponse(body, self.status, dict(self.headers or {}))
 
 
+class Unprocessable(ApiError):
+    """A body or parameter the server's framework does not take: its own shape, without a code."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(422, "", message)
+
+    def response(self) -> Response:
+        """Return it as FastAPI says it."""
+        problem = {"loc": ["body"], "msg": self.message, "type": "value_error"}
+        return JSONResponse({"detail": [problem]}, self.status)
+
+
 @dataclass(frozen=True, slots=True)
 class _Words:
     status: int

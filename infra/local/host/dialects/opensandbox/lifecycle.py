@@ -13,7 +13,11 @@ from starlette.routing import Route
 from infra.local.host.cell import CellError
 from infra.local.host.config import Account
 from infra.local.host.dialects.opensandbox import bodies, listing, views
-from infra.local.host.dialects.opensandbox.errors import ApiError, sandbox_not_found
+from infra.local.host.dialects.opensandbox.errors import (
+    ApiError,
+    Unprocessable,
+    sandbox_not_found,
+)
 from infra.local.host.engine import Engine, StateError
 from infra.local.host.instance import Gone, Instance
 
@@ -144,7 +148,7 @@ class Lifecycle:
         instance = self._instance(request)
         patch = await bodies.json_body(request)
         if not all(value is None or isinstance(value, str) for value in patch.values()):
-            raise ApiError(422, "VALIDATION_ERROR", "Metadata values must be strings or null.")
+            raise Unprocessable("Metadata values must be strings or null.")
         bodies.check_labels({name: value or "" for name, value in patch.items()})
         merged = {**instance.request.metadata, **patch}
         instance.request.metadata.clear()

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import QueryParams
 
 from infra.local.host.dialects.opensandbox import views
-from infra.local.host.dialects.opensandbox.errors import ApiError
+from infra.local.host.dialects.opensandbox.errors import ApiError, Unprocessable
 from infra.local.host.instance import Instance, State, now_ms
 
 _MAX_SIZE = 200
@@ -65,5 +65,5 @@ def _metadata(text: str | None) -> dict[str, str]:
 def _number(params: QueryParams, name: str, default: int, highest: int = 10**9) -> int:
     text = params.get(name, str(default))
     if not text.isdecimal() or not 1 <= int(text[:12]) <= highest:
-        raise ApiError(422, "VALIDATION_ERROR", f"{name} must be 1 to {highest}.")
+        raise Unprocessable(f"{name} must be 1 to {highest}.")
     return int(text)
