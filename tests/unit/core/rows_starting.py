@@ -59,7 +59,8 @@ STARTING = [
         3,
         4,
     ),
-    Row("unknown, settled → the next candidate", box(settling()), 20, LATER_TRY),
+    Row("unknown, settled, a look due → a last look first", box(settling()), 20, Find(1)),
+    Row("unknown, settled → the next candidate", box(settling(look_at=s(21))), 20, LATER_TRY),
     Row(
         "unknown, settled, secrets not at hand → looked up",
         box(settling()),
@@ -67,11 +68,21 @@ STARTING = [
         Find(1),
         armed=False,
     ),
-    Row("unknown, settled, last candidate → fails", box(settling(), route=ONE), 20, NO_POOL),
+    Row(
+        "unknown, settled, last candidate → fails",
+        box(settling(look_at=s(21)), route=ONE),
+        20,
+        NO_POOL,
+    ),
     Row(
         "unknown, last candidate, not settled → looked up", box(settling(), route=ONE), 19, Find(1)
     ),
-    Row("unknown, create deadline → fails", box(settling(settle_until=s(700))), 600, NO_POOL),
+    Row(
+        "unknown, create deadline → fails",
+        box(settling(look_at=s(601), settle_until=s(700))),
+        600,
+        NO_POOL,
+    ),
     Row("unknown, expired → destroying", box(settling(), **SHORT), 60, EXPIRED),
     Row(
         "unknown, destroy wished → destroying",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox_router.lifecycle.naming import identity_tags
+from sandbox_router.model.naming import identity_tags
 from sandbox_router.model.sandbox import Outcome, State
 from sandbox_router.ports import Order
 from tests.fakes.clock import START

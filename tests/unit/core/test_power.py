@@ -141,7 +141,7 @@ def test_a_pause_nobody_can_confirm_goes_back_to_running_and_says_unknown(scene:
     scene.vendor().script("pause", *["cut"] * 5)
     scene.router.pause(TENANT, id_)
     scene.until(State.RUNNING, seconds=30)
-    assert scene.box().answer_code == "unknown_outcome"
+    assert scene.box().power_code == "unknown_outcome"
 
 
 def test_a_resume_of_what_the_provider_lost_makes_nothing_new(scene: Scene) -> None:
@@ -241,7 +241,7 @@ def test_every_extension_is_asked_as_often_as_the_first(scene: Scene) -> None:
         scene.vendor().script("extend", *["cut"] * 4)
         extended(scene, id_, ttl)
         scene.on(16)
-    assert scene.seen(id_).answer_code is None
+    assert scene.seen(id_).expiry_code is None
     assert len(scene.vendor().lifetimes) == 10
 
 

@@ -181,7 +181,7 @@ def test_a_decision_writes_no_wish_no_label_and_no_count_of_news(shelf: Shelf) -
 
 def test_labels_change_beside_a_decision_and_both_stay(shelf: Shelf) -> None:
     held = shelf.claimed()
-    shelf.store.relabel(held, {"team": "x"}, Entry(T, "labels", "starting"))
+    shelf.store.amend(held, {"labels": {"team": "x"}}, Entry(T, "labels", "starting"))
     shelf.saved(held, state=State.RUNNING, serving=1)
     read = shelf.other.load("sbx-a")
     assert read is not None

@@ -126,7 +126,7 @@ def test_a_wish_a_fact_and_labels_survive_a_lost_answer(shelf: Shelf, fault: Fau
     held = shelf.claimed()
     shelf.weak.writes.extend([fault, "ok"] * 3)
     shelf.store.wish(held, "wish_destroy", wish(), CLIENT)
-    shelf.store.relabel(held, {"a": "b"}, Entry(T, "labels", "starting"))
+    shelf.store.amend(held, {"labels": {"a": "b"}}, Entry(T, "labels", "starting"))
     shelf.store.tell(held, attempt(1, Outcome.CREATED))
     assert not shelf.weak.writes
     read = loaded(shelf)
@@ -170,7 +170,7 @@ def test_a_wish_for_a_record_that_has_vanished_is_not_found(shelf: Shelf) -> Non
     with pytest.raises(NotFound):
         shelf.store.wish(held, "wish_look", wish(), CLIENT)
     with pytest.raises(NotFound):
-        shelf.store.relabel(held, {}, CLIENT)
+        shelf.store.amend(held, {"labels": {}}, CLIENT)
     assert shelf.memory.items() == []
 
 

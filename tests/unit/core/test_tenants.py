@@ -157,6 +157,7 @@ CALLS: dict[str, Callable[[Router, str, str], Any]] = {
     "refresh": lambda r, t, i: r.get(t, i, refresh=True),
     "extend": lambda r, t, i: r.extend(t, i, 60, shorten=True),
     "relabel": lambda r, t, i: r.relabel(t, i, {}),
+    "idle": lambda r, t, i: r.idle(t, i, 60),
     "destroy": lambda r, t, i: r.destroy(t, i),
     "pause": lambda r, t, i: r.pause(t, i),
     "resume": lambda r, t, i: r.resume(t, i),

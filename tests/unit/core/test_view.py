@@ -49,7 +49,7 @@ def test_a_sandbox_shows_exactly_the_contracts_fields(record: Sandbox) -> None:
         {"nonce": "CANARY"},
         {"tenant": "CANARY"},
         {"request_id": "CANARY"},
-        {"answer_code": "CANARY"},
+        {"power_code": "CANARY"},
     ],
     ids=lambda hidden: next(iter(hidden)),
 )

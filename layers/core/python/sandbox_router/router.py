@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
 from .lifecycle.advance import WAKE_MS, Lifecycle
 from .lifecycle.create import CreateRequest, Creates, Reply
 from .lifecycle.health import PoolHealth
+from .lifecycle.listing import Filters, Listing
 from .lifecycle.wishes import Wishes
-from .model.failure import Gone, Invalid, NotFound
+from .model.failure import Gone, Internal, NotFound
 from .model.pool import Pool
 from .model.principal import Principal
 from .model.sandbox import Sandbox, State
@@ -34,37 +32,13 @@ from .ports import (
     Table,
     Vault,
 )
+from .reconcile.pool import Reconcile, Report
 from .routing.order import route
 from .routing.route import Route
 from .session.live import Session
-from .store import SHARDS, Store
+from .store import SHARDS, Store, Unreadable
 
 T = TypeVar("T")
-CURSOR_MS = 86_400_000
-LIST_PAGES = 5
-"""Table pages one list call may read before it answers with a short page."""
-
-
-@dataclass(frozen=True)
-class Filters:
-    """Which sandboxes a list shows; `states` None leaves out only the destroyed."""
-
-    states: frozenset[State] | None = None
-    labels: tuple[tuple[str, str], ...] = ()
-    provider: str | None = None
-    created_after: int | None = None
-
-    def take(self, box: Sandbox) -> bool:
-        """Does the list show this record? The provider is known only with its attempts."""
-        shown = (
-            box.state is not State.DESTROYED if self.states is None else box.state in self.states
-        )
-        return shown and all(box.labels.get(name) == value for name, value in self.labels)
-
-    def serves(self, box: Sandbox) -> bool:
-        """Is it at the provider asked for?"""
-        at = None if box.server is None else box.server.provider
-        return self.provider is None or self.provider == at
 
 
 class Router:
@@ -92,6 +66,8 @@ class Router:
         self._creates = Creates(self._lifecycle, ids, pepper)
         self._wishes = Wishes(self._lifecycle, pools, ids)
         self._session = Session(pools, vault)
+        self._listing = Listing(self._store, clock, pepper)
+        self._reconcile = Reconcile(self._store, pools, queue, clock, ids, deployment)
 
     def create(self, tenant: str, request: CreateRequest, *, wait_seconds: float) -> Reply:
         """Start a sandbox, once per key."""
@@ -110,16 +86,7 @@ class Router:
         self, tenant: str, filters: Filters, *, limit: int, cursor: str | None
     ) -> tuple[list[Sandbox], str | None]:
         """One page, newest first, and the cursor of the next; raises Invalid on a bad cursor."""
-        found: list[Sandbox] = []
-        at = None if cursor is None else self._opened(tenant, cursor)
-        for _ in range(LIST_PAGES):
-            room = limit - len(found)
-            boxes, at = self._store.of_tenant(tenant, filters.created_after, room, at)
-            whole = (self._store.load(box.id) for box in boxes if filters.take(box))
-            found.extend(box for box in whole if box and filters.take(box) and filters.serves(box))
-            if at is None or len(found) >= limit:
-                break
-        return found, None if at is None else self._sealed(tenant, at)
+        return self._listing.page(tenant, filters, limit=limit, cursor=cursor)
 
     def extend(self, tenant: str, sandbox_id: str, ttl_seconds: int, *, shorten: bool) -> Sandbox:
         """Move the deadline to `ttl_seconds` from now."""
@@ -128,6 +95,10 @@ class Router:
     def relabel(self, tenant: str, sandbox_id: str, labels: Mapping[str, str]) -> Sandbox:
         """Replace the labels."""
         return self._wishes.relabel(self._seen(tenant, sandbox_id), labels)
+
+    def idle(self, tenant: str, sandbox_id: str, seconds: int) -> Sandbox:
+        """Let it end when it is unused for so many seconds, from now on."""
+        return self._wishes.idle(self._seen(tenant, sandbox_id), seconds)
 
     def destroy(self, tenant: str, sandbox_id: str) -> Sandbox:
         """Wish it gone; the record after what could be done at once."""
@@ -178,9 +149,14 @@ class Router:
         """Pools whose credential the provider rejects."""
         return self._health.snapshot().broken
 
-    def advance(self, sandbox_id: str) -> None:
-        """A queue worker's message: look at this sandbox."""
-        self._lifecycle.advance(sandbox_id)
+    def advance(self, sandbox_id: str) -> bool:
+        """A queue worker's message: look at this sandbox. False: its record cannot be read."""
+        try:
+            self._lifecycle.advance(sandbox_id)
+        except Unreadable:
+            self._store.set_aside(sandbox_id)
+            return False
+        return True
 
     def sweep(self) -> int:
         """Send a message for everything due soon or overdue; how many were sent."""
@@ -196,6 +172,10 @@ class Router:
                 if cursor is None:
                     break
         return sent
+
+    def reconcile(self) -> Sequence[Report]:
+        """Compare what every pool runs with what we know."""
+        return [self._reconcile.pool(pool.id) for pool in self._pools.all()]
 
     def heal(self) -> None:
         """Ask broken pools to verify."""
@@ -220,13 +200,17 @@ class Router:
 
     def _seen(self, tenant: str, sandbox_id: str) -> Sandbox:
         """A tenant's own sandbox; anything else is not there."""
-        box = self._store.load(sandbox_id)
+        try:
+            box = self._store.load(sandbox_id)
+        except Unreadable:
+            raise Internal from None
         if box is None or box.tenant != tenant:
             raise NotFound
         return box
 
     def _live(self, tenant: str, sandbox_id: str, call: Callable[[Sandbox], T]) -> T:
         box = self._seen(tenant, sandbox_id)
+        self._wishes.touch(box)
         try:
             return call(box)
         except Gone:
@@ -234,8 +218,12 @@ class Router:
             raise
 
     def _watched(self, box: Sandbox, output: Iterator[Output | Exit]) -> Iterator[Output | Exit]:
+        used = replace(box, active_at=0)  # the first event counts, whatever was written before
         try:
-            yield from output
+            for event in output:
+                self._wishes.touch(used)
+                used = replace(used, active_at=self.clock.now())
+                yield event
         except Gone:
             self._wishes.look(box)
             raise
@@ -244,26 +232,5 @@ class Router:
         pepper = self._pepper.reveal().encode()
         return hmac.new(pepper, b"key\0" + key.reveal().encode(), hashlib.sha256).hexdigest()
 
-    def _sealed(self, tenant: str, cursor: str) -> str:
-        """A list cursor bound to its tenant and day."""
-        payload = json.dumps([self.clock.now(), cursor]).encode()
-        mac = self._cursor_mac(tenant, payload)
-        return base64.urlsafe_b64encode(mac + payload).decode()
 
-    def _opened(self, tenant: str, cursor: str) -> str:
-        try:
-            data = base64.urlsafe_b64decode(cursor.encode())
-            mac, payload = data[:16], data[16:]
-            if not hmac.compare_digest(mac, self._cursor_mac(tenant, payload)):
-                raise ValueError
-            at, inner = json.loads(payload)
-        except (ValueError, binascii.Error, UnicodeEncodeError):
-            raise Invalid(fields=(("cursor", "is not one of ours"),)) from None
-        if at < self.clock.now() - CURSOR_MS:
-            raise Invalid(fields=(("cursor", "is older than 24 hours"),))
-        return str(inner)
-
-    def _cursor_mac(self, tenant: str, payload: bytes) -> bytes:
-        pepper = self._pepper.reveal().encode()
-        message = b"cursor\0" + tenant.encode() + b"\0" + payload
-        return hmac.new(pepper, message, hashlib.sha256).digest()[:16]
+__all__ = ["Filters", "Router"]

@@ -16,7 +16,7 @@ from ..model.spec import Cargo
 from ..ports import Clock, Pools, Queue, Vault
 from ..store import Change, ClaimLost, Entry, News, Result, Store, finished
 from .answer import first_result, frees_key
-from .decide import Effect, Step, Try, decide, due
+from .decide import Ask, Effect, Step, Try, decide, due
 from .moves import moved
 from .steps import Performer
 
@@ -151,8 +151,7 @@ class Lifecycle:
         """One step; False when there is nothing more to do here."""
         now = self.clock.now()
         step = decide(work.box, now, armed=work.armed)
-        # nor is a pool intended that could not be asked now: the next claim would have to doubt it
-        if step is None or (isinstance(step, Effect | Try) and self._over(work, now)):
+        if step is None or self._over(step, work, now):
             if self._waited(work, now):
                 return True
             self._release(work, now)
@@ -165,8 +164,16 @@ class Lifecycle:
         self._perform(step, work)
         return True
 
-    def _over(self, work: Work, now: int) -> bool:
-        """Has the time of this claim, or of the waiting client, run out?"""
+    def _over(self, step: Step, work: Work, now: int) -> bool:
+        """Has the time of this claim, or of the waiting client, run out for this step?
+
+        What is intended is asked: the next claim would have to doubt it. So no pool is intended
+        either that could not be asked now.
+        """
+        if not isinstance(step, Effect | Try):
+            return False
+        if isinstance(step, Ask) and work.box.attempts[step.n - 1].outcome is Outcome.INTENDED:
+            return False
         if work.patience and work.box.state is State.STARTING:
             return now >= work.patience
         return now >= work.until

@@ -87,6 +87,7 @@ class Creates:
             route=route.candidates,
             request_id=request.request_id,
             labels=spec.labels,
+            idle_seconds=spec.idle_seconds,
             due_at=now,
         )
         if not wait:

@@ -140,6 +140,9 @@ def _ends(box: Sandbox) -> Agenda:
     if box.wish_destroy is not None:
         yield (box.wish_destroy.at, Shift(to=State.DESTROYING, reason=box.wish_destroy.verb))
     yield (box.expires_at, Shift(to=State.DESTROYING, reason="expired"))
+    if box.idle_seconds is not None and box.state is State.RUNNING:
+        idle_at = box.active_at + box.idle_seconds * 1000
+        yield (idle_at, Shift(to=State.DESTROYING, reason="idle"))
 
 
 def _starting(box: Sandbox, armed: bool) -> Agenda:
@@ -154,9 +157,9 @@ def _starting(box: Sandbox, armed: bool) -> Agenda:
         case Outcome.INTENDED:
             yield (0, Doubt(n))
         case Outcome.UNKNOWN:
-            yield from _next(box, attempt, attempt.settle_until, armed)
             again = armed and attempt.idempotent and attempt.asked < MAX_ASKS
             yield (attempt.look_at, Ask(n) if again else Find(n))
+            yield from _next(box, attempt, attempt.settle_until, armed)
         case Outcome.CREATED | Outcome.ADOPTED:
             yield (0, Serve(n)) if attempt.ready else (attempt.look_at, AwaitReady(n))
             yield (box.create_until, Fail(code=NoPool.code))

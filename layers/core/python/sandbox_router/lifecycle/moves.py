@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..model.naming import identity
 from ..model.pool import Pool
 from ..model.sandbox import Attempt, Outcome, Sandbox, State
 from ..ports import Pools
 from . import decide as d
-from .naming import identity
 
 
 def moved(step: d.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -> Sandbox:
@@ -23,7 +23,7 @@ def moved(step: d.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -
             return box.with_attempt(gone)
         case d.Moot():
             assert box.wish_power is not None
-            return replace(box, answered_power=box.wish_power.id, answer_code=None)
+            return replace(box, answered_power=box.wish_power.id, power_code=None)
         case d.Serve(n=n):
             begun = replace(box, serving=n, started_at=now, observed_at=now, running_since=now)
             return shifted(begun, State.RUNNING, None, now)
@@ -44,8 +44,10 @@ def shifted(box: Sandbox, to: State, reason: str | None, now: int) -> Sandbox:
     if box.running_since is not None and to is not State.RUNNING:
         changes["billed_ms"] = box.running_ms(now)
         changes["running_since"] = None
-    if to is State.RUNNING and box.running_since is None:
-        changes["running_since"] = now
+    if to is State.RUNNING:
+        changes["active_at"] = now
+        if box.running_since is None:
+            changes["running_since"] = now
     if to.terminal:
         changes["ended_at"] = now
     return replace(box, **changes)  # type: ignore[arg-type]

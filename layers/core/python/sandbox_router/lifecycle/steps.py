@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..model.failure import BrokenPool, Failure, Gone, Outage, ProviderFailure, Refused, Unknown
+from ..model.naming import identity_tags
 from ..model.sandbox import Attempt, Outcome, Sandbox, State
 from ..model.spec import Cargo
 from ..ports import Clock, Extends, Instance, Order, Pauses, Pools, Provider, Vault
 from . import decide as d
 from .moves import doubted, shifted
-from .naming import identity_tags
 
 LOOK_SECONDS = (0, 5, 5, 10, 10, 15, 30)
 """Pauses between look-ups of one attempt; the last repeats."""
@@ -197,7 +197,7 @@ class Performer:
         told = lifetime.acts_on_paused or call.box.state is not State.PAUSED
         if isinstance(call.provider, Extends) and told:
             call.provider.extend(call.instance_id, self._remaining(later, call.attempt))
-        return replace(later, answered_expiry=wish.id, answer_code=None, step_tries=0)
+        return replace(later, answered_expiry=wish.id, expiry_code=None, step_tries=0)
 
     def _remaining(self, box: Sandbox, attempt: Attempt) -> int:
         """The provider's limit from now, in seconds: a margin above ours and within its cap."""
@@ -251,7 +251,7 @@ def _looked(box: Sandbox) -> Sandbox:
 
 def _answered(box: Sandbox, code: str | None) -> Sandbox:
     power = box.wish_power
-    return replace(box, answered_power=power.id if power else None, answer_code=code)
+    return replace(box, answered_power=power.id if power else None, power_code=code)
 
 
 def _power_failed(step: d.Step, box: Sandbox, now: int, failure: ProviderFailure) -> Sandbox:
@@ -270,7 +270,7 @@ def _extend_failed(box: Sandbox, now: int, failure: ProviderFailure) -> Sandbox:
         return _paced(box, now)
     assert box.wish_expiry is not None
     missing = now if isinstance(failure, Gone) else box.missing_since
-    box = replace(box, answered_expiry=box.wish_expiry.id, answer_code=failure.code)
+    box = replace(box, answered_expiry=box.wish_expiry.id, expiry_code=failure.code)
     return replace(box, missing_since=missing, step_at=now, step_tries=0)
 
 

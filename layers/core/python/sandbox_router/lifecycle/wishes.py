@@ -18,6 +18,8 @@ from ..ports import Extends, Ids, Pauses, Pools
 from ..store import Entry
 from .advance import Lifecycle
 
+IDLE_PARTS = 20
+"""A use is written down when the last one is older than this part of the idle time."""
 ON_THE_WAY = frozenset({State.STARTING, State.RESUMING})
 
 
@@ -87,8 +89,26 @@ class Wishes:
         """Other labels; they live in our record, whatever the provider retains."""
         if box.state.terminal:
             must_be(box, State.RUNNING)
-        now = self._clock.now()
-        self._store.relabel(box, labels, Entry(now, "labels", box.state))
+        return self._amended(box, {"labels": dict(labels)}, "labels")
+
+    def idle(self, box: Sandbox, seconds: int) -> Sandbox:
+        """Another idle time, from now."""
+        must_be(box, State.RUNNING, State.PAUSED, State.STARTING)
+        idle = {"idle_seconds": seconds, "active_at": self._clock.now()}
+        return self._advanced(self._amended(box, idle, "idle", news=True))
+
+    def touch(self, box: Sandbox) -> None:
+        """A call through us is a use; written down only when that could matter."""
+        if box.idle_seconds is None:
+            return
+        if self._clock.now() - box.active_at >= box.idle_seconds * 1000 // IDLE_PARTS:
+            self._store.touch(box)
+
+    def _amended(
+        self, box: Sandbox, attributes: Mapping[str, object], event: str, *, news: bool = False
+    ) -> Sandbox:
+        entry = Entry(self._clock.now(), event, box.state)
+        self._store.amend(box, attributes, entry, news=news)
         return self._load(box)
 
     def _wish(self, verb: str, keep: str = "memory", value: int = 0) -> Wish:
@@ -106,9 +126,13 @@ class Wishes:
     def _granted(self, box: Sandbox, attr: str, wish: Wish) -> Sandbox:
         """The record after the wish; raises the failure this very wish was answered with."""
         after = self._asked(box, attr, wish)
-        answered = wish.id in (after.answered_power, after.answered_expiry)
-        if answered and after.answer_code is not None:
-            raise BY_CODE.get(after.answer_code, Failure)()
+        answers = {
+            after.answered_power: after.power_code,
+            after.answered_expiry: after.expiry_code,
+        }
+        code = answers.get(wish.id)
+        if code is not None:
+            raise BY_CODE.get(code, Failure)()
         return after
 
     def _load(self, box: Sandbox) -> Sandbox:

@@ -150,9 +150,10 @@ class Sandbox:
     """A sandbox of ours, from its first write to its last.
 
     epoch, nonce, lease_until: the claim. news: counts wishes and unfenced facts, so that no
-    decision is saved that has not seen them. answered_*: the wish last dealt with, `answer_code`
+    decision is saved that has not seen them. answered_*: the wish last dealt with, `*_code`
     its failure. step_at, step_tries: pacing of the transition under way. missing_since: when the
-    provider first said the instance is gone though nobody asked.
+    provider first said the instance is gone though nobody asked. active_at: its last use through
+    us; a running sandbox unused for idle_seconds ends.
     """
 
     id: str
@@ -172,6 +173,8 @@ class Sandbox:
     started_at: int | None = None
     ended_at: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    idle_seconds: int | None = None
+    active_at: int = 0
     attempts: tuple[Attempt, ...] = ()
     serving: int = 0
     sealed: bytes | None = None
@@ -187,7 +190,8 @@ class Sandbox:
     answered_power: str | None = None
     answered_expiry: str | None = None
     answered_look: str | None = None
-    answer_code: str | None = None
+    power_code: str | None = None
+    expiry_code: str | None = None
     kept: str | None = None
     step_at: int = 0
     step_tries: int = 0

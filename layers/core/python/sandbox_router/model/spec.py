@@ -49,6 +49,7 @@ class Spec:
     labels: Mapping[str, str] = field(default_factory=dict)
     env_names: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
+    idle_seconds: int | None = None
     prefer: Preferences = field(default_factory=Preferences)
 
 

@@ -86,7 +86,7 @@ def sandbox_view(box: Sandbox, now: int) -> dict[str, Any]:
         "created_at": timestamp(box.created_at),
         "started_at": timestamp(box.started_at),
         "expires_at": timestamp(box.expires_at),
-        "idle_timeout_seconds": None,
+        "idle_timeout_seconds": box.idle_seconds,
         "labels": dict(box.labels),
         "image": box.spec.image,
         "size": shape_view(chosen.shape if chosen else box.spec.shape),

@@ -1,7 +1,7 @@
 """The one store: `store` reads, claims and saves; `items` is the layout, `codec` the spelling."""
 
 from .items import SHARDS, Change, Entry, KeyRecord, Logged, Result, finished, logged
-from .store import ClaimLost, News, Store
+from .store import ClaimLost, News, Store, Unreadable
 
 __all__ = [
     "SHARDS",
@@ -13,6 +13,7 @@ __all__ = [
     "News",
     "Result",
     "Store",
+    "Unreadable",
     "finished",
     "logged",
 ]

@@ -186,6 +186,13 @@ def entry_put(box: Sandbox, entry: Entry, number: int, kind: str = "d") -> Put:
     return Put((f"{LOG}{box.id}", sort), item)
 
 
+def loose_entry_put(sandbox_id: str, tenant: str, entry: Entry) -> Put:
+    """An audit entry about an instance whose record is not there."""
+    keep = entry.at // 1000 + RECORD_DAYS * DAY
+    item = {**encode(entry), "sandbox_id": sandbox_id, "tenant": tenant, "epoch": 0, TTL: keep}
+    return Put((f"{LOG}{sandbox_id}", f"{entry.at:015d}#{entry.reason}"), item)
+
+
 def logged(item: Item) -> Logged | None:
     """The audit entry an item is; None for another item. Raises KeyError for half of one."""
     if not str(item[PK]).startswith(LOG):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..model.failure import NotFound, StoreBusy
 from ..model.sandbox import Attempt, Sandbox, Wish
@@ -48,6 +48,7 @@ from .items import (
     key_item,
     key_record_of,
     key_writes,
+    loose_entry_put,
     one_write_per_key,
     record_item,
     record_key,
@@ -59,6 +60,7 @@ from .items import (
 
 T = TypeVar("T")
 TRIES = 5
+STUCK_MS, STUCK_MOST_MS = 60_000, 3_600_000
 
 
 class ClaimLost(Exception):
@@ -67,6 +69,10 @@ class ClaimLost(Exception):
 
 class News(Exception):
     """A wish or a fact arrived meanwhile: nothing was written; look at the record again."""
+
+
+class Unreadable(Exception):
+    """A record is there and cannot be understood: a newer writer's, or a damaged one."""
 
 
 class Store:
@@ -116,7 +122,7 @@ class Store:
             items.extend(page.items)
             cursor = page.cursor
             if cursor is None:
-                return sandbox_of(items) if items else None
+                return _read(sandbox_of, items) if items else None
 
     def claim(self, box: Sandbox, lease_ms: int) -> Sandbox | None:
         """The record under a new claim; None when it changed or somebody holds it."""
@@ -157,6 +163,21 @@ class Store:
             key = idempotency_key(after)  # another sandbox's by now, after a lost acknowledgement
             self._commit(after, [write for write in writes if write.key != key])
 
+    def set_aside(self, sandbox_id: str) -> None:
+        """Look at an unreadable record ever more rarely: it must not keep others waiting."""
+        item = self.get(record_key(sandbox_id)) or {}
+        failed = item.get("stuck", 0)
+        tries = failed if isinstance(failed, int) else 0
+        at = self._clock.now() + min(STUCK_MS * 2 ** min(tries, 10), STUCK_MOST_MS)
+        with suppress(ConditionFailed):
+            here = when(Test(PK, "exists"))
+            later = Update(record_key(sandbox_id), set={"due_at": at}, add={"stuck": 1}, when=here)
+            self._write(later)
+
+    def note(self, sandbox_id: str, tenant: str, entry: Entry) -> None:
+        """An audit entry about an instance that has no record."""
+        self._write(loose_entry_put(sandbox_id, tenant, entry))
+
     def tell(self, box: Sandbox, attempt: Attempt) -> None:
         """A fact, without any claim: what an instance's maker learnt after losing the record."""
         known = {k: v for k, v in encode(attempt).items() if k in FACTS}
@@ -173,10 +194,19 @@ class Store:
         wished = Update(record_key(box.id), set=attributes, add={"news": 1})
         self._change(wished, entry_put(box, entry, box.news, "w"))
 
-    def relabel(self, box: Sandbox, labels: Mapping[str, str], entry: Entry) -> None:
-        """Replace the labels."""
-        named = Update(record_key(box.id), set={"labels": dict(labels)})
-        self._change(named, entry_put(box, entry, box.news, "l"))
+    def amend(
+        self, box: Sandbox, attributes: Mapping[str, object], entry: Entry, *, news: bool = False
+    ) -> None:
+        """Attributes that are anybody's: labels; with `news`, those a decision goes by."""
+        due, seen = (self._due(box.id), {"news": 1}) if news else ({}, {})
+        changed = Update(record_key(box.id), set={**attributes, **due}, add=seen)
+        self._change(changed, entry_put(box, entry, box.news, "a"))
+
+    def touch(self, box: Sandbox) -> None:
+        """Somebody uses it: news, so that no idle end is decided that has not seen it."""
+        used = Update(record_key(box.id), set={"active_at": self._clock.now()}, add={"news": 1})
+        with suppress(ConditionFailed):
+            self._write(replace(used, when=when(Test(PK, "exists"))))
 
     def _change(self, update: Update, entry: Put) -> None:
         """An unclaimed change of a record that is there; raises NotFound."""
@@ -204,7 +234,8 @@ class Store:
         page = self._query(
             "tenant", tenant, Range(low=low), limit=limit, cursor=cursor, descending=True
         )
-        return [decode(Sandbox, item) for item in page.items], page.cursor
+        found = [_readable(item) for item in page.items]
+        return [box for box in found if box is not None], page.cursor
 
     def get(self, key: Key) -> Item | None:
         """An item as it is now."""
@@ -246,3 +277,17 @@ class Store:
             except (Contended, Lost):
                 self._clock.sleep(0.02 * 2**attempt * (0.5 + self._ids.jitter()))
         raise StoreBusy
+
+
+def _read(decoder: Callable[[Any], T], items: Any) -> T:
+    try:
+        return decoder(items)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable from error
+
+
+def _readable(item: Item) -> Sandbox | None:
+    """A record of a page; one that cannot be understood does not hide the others."""
+    with suppress(KeyError, TypeError, ValueError):
+        return decode(Sandbox, item)
+    return None

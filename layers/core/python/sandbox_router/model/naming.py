@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from base64 import b32encode
+from collections.abc import Mapping
 from hashlib import sha256
 
-from ..model.sandbox import Attempt, Sandbox
+from .sandbox import Attempt, Sandbox
 
+MOST_ATTEMPTS = 100
+"""More than pools times passes: how far an identity is compared."""
 TENANT, NAMESPACE = "constal-tenant", "constal-namespace"
 ACCOUNT, SANDBOX_ID, IDENTITY = "constal-account", "constal-sandbox-id", "constal-sandbox"
 
@@ -30,6 +33,20 @@ def identity_tags(deployment: str, box: Sandbox, attempt: Attempt) -> dict[str, 
         SANDBOX_ID: box.id,
         IDENTITY: attempt.identity,
     }
+
+
+def attempt_of(deployment: str, tags: Mapping[str, str]) -> int | None:
+    """Which attempt of ours the tags prove an instance to be; None when they prove nothing.
+
+    The identity is a digest over deployment, sandbox and attempt: neither another deployment's
+    instance nor one with tags half copied can carry it. Tenant and namespace must be there, but
+    not in full: a provider may hold a reduced form.
+    """
+    if tags.get(ACCOUNT) != account(deployment) or not {TENANT, NAMESPACE} <= tags.keys():
+        return None
+    sandbox_id, name = tags.get(SANDBOX_ID, ""), tags.get(IDENTITY)
+    numbers = range(1, MOST_ATTEMPTS + 1)
+    return next((n for n in numbers if identity(deployment, sandbox_id, n) == name), None)
 
 
 def _base32(data: bytes) -> str:

@@ -1,0 +1,94 @@
+"""Lists: which of a tenant's sandboxes, page by page, with cursors that are ours."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass
+
+from ..model.failure import Invalid
+from ..model.sandbox import Sandbox, State
+from ..model.secret import Secret
+from ..ports import Clock
+from ..store import Store, Unreadable
+
+CURSOR_MS = 86_400_000
+PAGES = 5
+"""Table pages one list call may read before it answers with a short page."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which sandboxes a list shows; `states` None leaves out only the destroyed."""
+
+    states: frozenset[State] | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    provider: str | None = None
+    created_after: int | None = None
+
+    def take(self, box: Sandbox) -> bool:
+        """Does the list show this record? The provider is known only with its attempts."""
+        if self.states is None:
+            shown = box.state is not State.DESTROYED
+        else:
+            shown = box.state in self.states
+        return shown and all(box.labels.get(name) == value for name, value in self.labels)
+
+    def serves(self, box: Sandbox) -> bool:
+        """Is it at the provider asked for?"""
+        at = None if box.server is None else box.server.provider
+        return self.provider is None or self.provider == at
+
+
+class Listing:
+    """Pages of a tenant's records."""
+
+    def __init__(self, store: Store, clock: Clock, pepper: Secret) -> None:
+        self._store, self._clock, self._pepper = store, clock, pepper
+
+    def page(
+        self, tenant: str, filters: Filters, *, limit: int, cursor: str | None
+    ) -> tuple[list[Sandbox], str | None]:
+        """One page, newest first, and the cursor of the next; raises Invalid on a bad cursor."""
+        found: list[Sandbox] = []
+        at = None if cursor is None else self._opened(tenant, cursor)
+        for _ in range(PAGES):
+            room = limit - len(found)
+            boxes, at = self._store.of_tenant(tenant, filters.created_after, room, at)
+            whole = (self._whole(box) for box in boxes if filters.take(box))
+            found.extend(box for box in whole if box and filters.take(box) and filters.serves(box))
+            if at is None or len(found) >= limit:
+                break
+        return found, None if at is None else self._sealed(tenant, at)
+
+    def _whole(self, box: Sandbox) -> Sandbox | None:
+        try:
+            return self._store.load(box.id)
+        except Unreadable:
+            return None
+
+    def _sealed(self, tenant: str, cursor: str) -> str:
+        """A cursor bound to its tenant and day."""
+        payload = json.dumps([self._clock.now(), cursor]).encode()
+        return base64.urlsafe_b64encode(self._mac(tenant, payload) + payload).decode()
+
+    def _opened(self, tenant: str, cursor: str) -> str:
+        try:
+            data = base64.urlsafe_b64decode(cursor.encode())
+            mac, payload = data[:16], data[16:]
+            if not hmac.compare_digest(mac, self._mac(tenant, payload)):
+                raise ValueError
+            at, inner = json.loads(payload)
+        except (ValueError, binascii.Error, UnicodeEncodeError):
+            raise Invalid(fields=(("cursor", "is not one of ours"),)) from None
+        if at < self._clock.now() - CURSOR_MS:
+            raise Invalid(fields=(("cursor", "is older than 24 hours"),))
+        return str(inner)
+
+    def _mac(self, tenant: str, payload: bytes) -> bytes:
+        pepper = self._pepper.reveal().encode()
+        message = b"cursor\0" + tenant.encode() + b"\0" + payload
+        return hmac.new(pepper, message, hashlib.sha256).digest()[:16]

@@ -1,0 +1,157 @@
+"""Reconcile: from each pool's list, by tag, to the record, read consistently, never by an index.
+
+The net that needs nothing but the provider's list: it finds what a lost record, a lost message or
+a fault of ours left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..model.failure import ProviderFailure
+from ..model.naming import SANDBOX_ID, TENANT, attempt_of
+from ..model.sandbox import Outcome, Sandbox, Wish
+from ..ports import Clock, Ids, Instance, Pools, Provider, Queue
+from ..store import Entry, Store, Unreadable
+from .compare import REPORTED, Verdict, compare, ripe
+
+PAGES = 200
+"""Pages of one list; a longer one is taken up again at the next pass."""
+ORPHAN = "orphan.found"
+SEEN_SECONDS = 3_600
+"""How long a mark of a first sighting is kept."""
+
+
+@dataclass
+class Report:
+    """One pass over a pool. complete: the list came to its end; endless: its cursor came back."""
+
+    pool_id: str
+    verdicts: dict[str, int] = field(default_factory=dict)
+    destroyed: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
+    complete: bool = False
+    endless: bool = False
+    failed: str | None = None
+
+
+class Reconcile:
+    """Compares what a pool runs with what we know. Raises nothing a provider did."""
+
+    def __init__(
+        self,
+        store: Store,
+        pools: Pools,
+        queue: Queue,
+        clock: Clock,
+        ids: Ids,
+        deployment: str,
+    ) -> None:
+        self._store, self._pools, self._queue = store, pools, queue
+        self._clock, self._ids, self._deployment = clock, ids, deployment
+        self._acts: Mapping[Verdict, Callable[[Provider, _Found], None]] = {
+            Verdict.CHANGED: self._look,
+            Verdict.FOUND: self._tell,
+            Verdict.ORPHAN: self._end,
+        }
+
+    def pool(self, pool_id: str) -> Report:
+        """One pass; an instance that cannot be dealt with does not keep the others from it."""
+        report, provider = Report(pool_id), self._pools.provider(pool_id)
+        cursor: str | None = None
+        cursors: set[str] = set()
+        for _ in range(PAGES):
+            try:
+                page = provider.instances(cursor)
+            except ProviderFailure as failure:
+                report.failed = failure.code
+                return report
+            for instance in page.instances:
+                self._one(provider, report, instance)
+            cursor = page.cursor
+            if cursor is None or cursor in cursors:
+                report.complete, report.endless = cursor is None, cursor is not None
+                return report
+            cursors.add(cursor)
+        return report
+
+    def _one(self, provider: Provider, report: Report, instance: Instance) -> None:
+        sandbox_id = instance.tags.get(SANDBOX_ID)
+        try:
+            box = None if sandbox_id is None else self._store.load(sandbox_id)
+        except Unreadable:  # somebody's record all the same: not an orphan
+            report.reported.append(instance.id)
+            return
+        verdict = compare(instance, box, self._clock.now(), self._deployment)
+        report.verdicts[verdict] = report.verdicts.get(verdict, 0) + 1
+        if verdict in REPORTED:
+            report.reported.append(instance.id)
+        act = self._acts.get(verdict)
+        if act is None:
+            return
+        try:
+            act(provider, _Found(report, instance, box))
+        except ProviderFailure as failure:
+            report.failed = failure.code
+
+    def _look(self, provider: Provider, found: _Found) -> None:
+        """The record looks for itself: a list is no proof."""
+        box, now = found.known, self._clock.now()
+        wish = Wish(self._ids.nonce(), now, "look")
+        self._store.wish(box, "wish_look", wish, Entry(now, "wish.look", box.state))
+        self._queue.send("teardown", box.id)
+
+    def _tell(self, provider: Provider, found: _Found) -> None:
+        """The attempt has an instance after all; what becomes of it the record decides."""
+        box, now = found.known, self._clock.now()
+        n = attempt_of(self._deployment, found.instance.tags)
+        attempt = box.attempts[(n or 1) - 1]
+        if attempt.outcome is Outcome.GONE and provider.get(found.instance.id) is None:
+            return  # the list is behind
+        told = replace(
+            attempt,
+            outcome=Outcome.ADOPTED,
+            instance_id=found.instance.id,
+            ready=True,
+            ended_at=now,
+            looks=0,
+            look_at=now,
+        )
+        self._store.tell(box, told)
+        self._queue.send("teardown", box.id)
+
+    def _end(self, provider: Provider, found: _Found) -> None:
+        """Ours and nobody's: marked at the first sight, destroyed at a later one."""
+        report, instance, now = found.report, found.instance, self._clock.now()
+        key = (f"SEEN#{report.pool_id}#{instance.id}", "A")
+        mark = self._store.get(key)
+        if mark is None:
+            keep = now // 1000 + SEEN_SECONDS
+            self._store.put(key, {"first_seen": now, "ttl": keep})
+            return
+        first_seen = mark["first_seen"]
+        assert isinstance(first_seen, int)
+        if not ripe(instance, first_seen, now):
+            return
+        provider.destroy(instance.id)
+        if provider.get(instance.id) is None:
+            report.destroyed.append(instance.id)
+            self._store.drop(key)
+            entry = Entry(now, ORPHAN, "destroyed", reason=instance.id, pool_id=report.pool_id)
+            self._store.note(instance.tags[SANDBOX_ID], instance.tags[TENANT], entry)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An instance, the record its tags name, and the pass it was found in."""
+
+    report: Report
+    instance: Instance
+    box: Sandbox | None
+
+    @property
+    def known(self) -> Sandbox:
+        """The record; there is one for every verdict but an orphan's."""
+        assert self.box is not None
+        return self.box
