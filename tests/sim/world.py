@@ -43,6 +43,7 @@ from tests.fakes.weak import Weak
 SHAPE = Shape.of(2, 4)
 TENANT = "acme"
 SWEEP_MS = 60_000
+RECONCILE_MS = 300_000
 LATE_MS = 5_000
 """How long after its deadline an instance may live when nothing is broken."""
 
@@ -103,6 +104,7 @@ class World:
         seed: int = 0,
         weak: dict[str, Any] | None = None,
         limits: bool = True,
+        nets: frozenset[str] = frozenset({"queue", "sweep"}),
     ) -> None:
         self.clock = FakeClock()
         self.queue = MemoryQueue(self.clock)
@@ -131,7 +133,8 @@ class World:
         self.pools = FakePools(
             self.providers, profile(idempotent=idempotent, lag=(lag_ms + 999) // 1000)
         )
-        self.swept_at = START
+        self.nets = nets
+        self.swept_at = self.reconciled_at = START
         self.boot()
 
     def boot(self) -> None:
@@ -149,6 +152,7 @@ class World:
             pepper=Secret("pepper"),
         )
         self.swept_at = self.clock.now() - SWEEP_MS
+        self.reconciled_at = self.clock.now() - RECONCILE_MS
 
     def tick(self, point: str) -> None:
         """A port call: count it, die if it is this one's turn."""
@@ -202,13 +206,19 @@ class World:
         now = self.clock.now()
         if now >= self.swept_at + SWEEP_MS:
             self.swept_at = now
-            self.asked(self.router.sweep)
+            if "sweep" in self.nets:
+                self.asked(self.router.sweep)
             return
-        for queue in ("teardown", "create"):
+        if now >= self.reconciled_at + RECONCILE_MS and "reconcile" in self.nets:
+            self.reconciled_at = now
+            self.asked(self.router.reconcile)
+            return
+        for queue in ("teardown", "create") if "queue" in self.nets else ():
             for message in self.queue.receive(queue, 1, 120, now):
                 self.guarded(functools.partial(self._handle, message))
                 return
-        soon = self.queue.next_due() or now + SWEEP_MS
+        waiting = self.queue.next_due() if "queue" in self.nets else None
+        soon = waiting or now + SWEEP_MS
         self.clock.at(min(max(soon, now + 1), self.swept_at + SWEEP_MS))
 
     def _handle(self, message: Any) -> None:

@@ -67,7 +67,7 @@ class Router:
         self._wishes = Wishes(self._lifecycle, pools, ids)
         self._session = Session(pools, vault)
         self._listing = Listing(self._store, clock, pepper)
-        self._reconcile = Reconcile(self._store, pools, queue, clock, ids, deployment)
+        self._reconcile = Reconcile(self._store, pools, clock, ids, deployment, self.advance)
 
     def create(self, tenant: str, request: CreateRequest, *, wait_seconds: float) -> Reply:
         """Start a sandbox, once per key."""

@@ -14,12 +14,15 @@ from ..ports import Instance
 
 GRACE_MS = 600_000
 """An instance without a record is left alone while its create may still be on its way."""
+OVERDUE_MS = 60_000
+"""What is due is sent within a minute by the sweep; later than that nobody sees to it."""
 
 
 class Verdict(StrEnum):
     """What an instance is to us."""
 
     FINE = "fine"
+    OVERDUE = "overdue"
     CHANGED = "changed"
     FOUND = "found"
     ORPHAN = "orphan"
@@ -35,7 +38,8 @@ REPORTED = frozenset({Verdict.CLONE, Verdict.HALF})
 def compare(instance: Instance, box: Sandbox | None, now: int, deployment: str) -> Verdict:
     """What the instance is to us.
 
-    CHANGED: its state is not the record's: look. FOUND: an attempt that had no instance has one:
+    OVERDUE: its record should have been looked at by now: the other nets are torn. CHANGED: its
+    state is not the record's: look. FOUND: an attempt that had no instance has one:
     tell the record. ORPHAN: ours, and nobody's: destroy, once seen twice and past the grace.
     """
     n = attempt_of(deployment, instance.tags)
@@ -45,6 +49,8 @@ def compare(instance: Instance, box: Sandbox | None, now: int, deployment: str) 
     if box is None or n > len(box.attempts):
         return Verdict.ORPHAN
     attempt = box.attempts[n - 1]
+    if box.due_at is not None and now - box.due_at >= OVERDUE_MS:
+        return Verdict.OVERDUE
     over = box.state.terminal or now >= box.expires_at
     if attempt.instance_id is None:
         settling = box.state is State.STARTING and attempt is box.current

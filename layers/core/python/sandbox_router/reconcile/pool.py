@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..model.failure import ProviderFailure
 from ..model.naming import SANDBOX_ID, TENANT, attempt_of
 from ..model.sandbox import Outcome, Sandbox, Wish
-from ..ports import Clock, Ids, Instance, Pools, Provider, Queue
+from ..ports import Clock, Ids, Instance, Pools, Provider
 from ..store import Entry, Store, Unreadable
 from .compare import REPORTED, Verdict, compare, ripe
 
@@ -43,14 +43,15 @@ class Reconcile:
         self,
         store: Store,
         pools: Pools,
-        queue: Queue,
         clock: Clock,
         ids: Ids,
         deployment: str,
+        advance: Callable[[str], object],
     ) -> None:
-        self._store, self._pools, self._queue = store, pools, queue
+        self._store, self._pools, self._advance = store, pools, advance
         self._clock, self._ids, self._deployment = clock, ids, deployment
         self._acts: Mapping[Verdict, Callable[[Provider, _Found], None]] = {
+            Verdict.OVERDUE: self._wake,
             Verdict.CHANGED: self._look,
             Verdict.FOUND: self._tell,
             Verdict.ORPHAN: self._end,
@@ -95,12 +96,16 @@ class Reconcile:
         except ProviderFailure as failure:
             report.failed = failure.code
 
+    def _wake(self, provider: Provider, found: _Found) -> None:
+        """No queue in between: it may be what is broken."""
+        self._advance(found.known.id)
+
     def _look(self, provider: Provider, found: _Found) -> None:
         """The record looks for itself: a list is no proof."""
         box, now = found.known, self._clock.now()
         wish = Wish(self._ids.nonce(), now, "look")
         self._store.wish(box, "wish_look", wish, Entry(now, "wish.look", box.state))
-        self._queue.send("teardown", box.id)
+        self._advance(box.id)
 
     def _tell(self, provider: Provider, found: _Found) -> None:
         """The attempt has an instance after all; what becomes of it the record decides."""
@@ -119,7 +124,7 @@ class Reconcile:
             look_at=now,
         )
         self._store.tell(box, told)
-        self._queue.send("teardown", box.id)
+        self._advance(box.id)
 
     def _end(self, provider: Provider, found: _Found) -> None:
         """Ours and nobody's: marked at the first sight, destroyed at a later one."""
