@@ -17,10 +17,9 @@ know, and the store repeats reads too: one place that retries, so that waits do 
 
 
 class Session:
-    """Clients by service name, each made when it is first asked for and shared by all threads.
+    """Clients by service name, each made at its first call and shared by all threads.
 
-    boto3 is imported with the first client, credentials and region are the environment's, as
-    Lambda sets them.
+    boto3 is imported then too; credentials and region are the environment's, as Lambda sets them.
     """
 
     def __init__(self, region: str | None = None) -> None:
@@ -30,13 +29,17 @@ class Session:
         self._session: Any = None
 
     def client(self, service: str) -> Any:
-        """The client of a service (`dynamodb`, `sqs`, `secretsmanager`, `events`)."""
+        """The client to be of a service (`dynamodb`, `sqs`, `secretsmanager`, `events`)."""
+        return _Late(self, service)
+
+    def made(self, service: str) -> Any:
+        """The client itself, made now if it is not there."""
         with self._lock:
             if service not in self._clients:
-                self._clients[service] = self._made(service)
+                self._clients[service] = self._new(service)
             return self._clients[service]
 
-    def _made(self, service: str) -> Any:
+    def _new(self, service: str) -> Any:
         import boto3  # type: ignore[import-untyped]
         from botocore.config import Config  # type: ignore[import-untyped]
 
@@ -50,3 +53,13 @@ class Session:
             tcp_keepalive=True,
         )
         return self._session.client(service, config=config)
+
+
+class _Late:
+    """A client that is made when something is first asked of it: most calls need only one."""
+
+    def __init__(self, session: Session, service: str) -> None:
+        self._session, self._service = session, service
+
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self._session.made(self._service), operation)

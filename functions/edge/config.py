@@ -38,6 +38,7 @@ from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import parse
 from sandbox_router.model.spec import Isolation
 
+from .pools import Document
 from .settings import BadSetting
 
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -81,18 +82,22 @@ class EventSource:
     account: str | None = None
 
 
-def read(path: Path, kinds: frozenset[str], variables: Mapping[str, str]) -> tuple[PoolConfig, ...]:
+def read(
+    path: Path | Document, kinds: frozenset[str], variables: Mapping[str, str]
+) -> tuple[PoolConfig, ...]:
     """The pools of a file; raises BadSetting with the first thing that is wrong."""
     return _Reader(path, kinds, variables).pools()
 
 
-def read_sources(path: Path) -> Mapping[str, EventSource]:
+def read_sources(path: Path | Document) -> Mapping[str, EventSource]:
     """The event sources of a file by name; raises BadSetting."""
     return _Reader(path, frozenset(), {}).sources()
 
 
 class _Reader:
-    def __init__(self, path: Path, kinds: frozenset[str], variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, path: Path | Document, kinds: frozenset[str], variables: Mapping[str, str]
+    ) -> None:
         self._path, self._kinds, self._variables = path, kinds, variables
 
     def pools(self) -> tuple[PoolConfig, ...]:
@@ -136,6 +141,8 @@ class _Reader:
 
     def _load(self) -> Any:
         try:
+            if isinstance(self._path, Document):
+                return json.loads(self._path.text)
             text = self._path.read_text(encoding="utf-8")
             return tomllib.loads(text) if self._path.suffix == ".toml" else json.loads(text)
         except OSError as error:
@@ -220,14 +227,17 @@ class _Reader:
         if given[0] == "key_env":
             found = self._variables.get(text, "")
         elif given[0] == "key_file":
-            found = self._file(self._path.parent / text, where)
+            found = self._file(text, where)
         else:
             found = text
         if not found.strip():
             raise self._bad(f"{where}.{given[0]}", "leads to no key")
         return Secret(found.strip())
 
-    def _file(self, path: Path, where: str) -> str:
+    def _file(self, name: str, where: str) -> str:
+        if isinstance(self._path, Document):
+            raise self._bad(f"{where}.key_file", "is for pools that are kept in a file")
+        path = self._path.parent / name
         try:
             return path.read_text(encoding="utf-8")
         except OSError as error:

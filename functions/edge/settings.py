@@ -9,11 +9,33 @@ from pathlib import Path
 
 from .bodies import TTL_MAX, TTL_MIN
 
-BACKENDS = frozenset({"embedded"})
+BACKENDS = frozenset({"aws", "embedded"})
+QUEUES = ("create", "teardown", "letters")
+SECRETS = ("pepper", "pools", "vault")
 
 
 class BadSetting(Exception):
     """A setting cannot be used; the text names the variable or file, and never a secret."""
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What a deployment on AWS is made of: a table, a bus, queue URLs and ARNs of secrets."""
+
+    table: str
+    bus: str
+    queues: Mapping[str, str]
+    secrets: Mapping[str, str]
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Names:
+        """The names in these variables; raises BadSetting."""
+        return cls(
+            table=_needed(env, "TABLE_NAME"),
+            bus=_needed(env, "EVENT_BUS_NAME"),
+            queues={name: _needed(env, f"{name.upper()}_QUEUE_URL") for name in QUEUES},
+            secrets={name: _needed(env, f"{name.upper()}_SECRET_ARN") for name in SECRETS},
+        )
 
 
 @dataclass(frozen=True)
@@ -23,7 +45,8 @@ class Settings:
     deployment: this deployment's name at providers; by default it follows from the pepper. pools:
     the file with pools and images (see `config`). pepper: the file with the secret that keys the
     hashes of API keys, bodies and cursors. streaming: do integrations that may stream do so?
-    variables: looked up for the keys of pools only.
+    variables: looked up for the keys of pools only. aws: only with that backend, which keeps
+    nothing in files.
     """
 
     state: Path
@@ -35,6 +58,7 @@ class Settings:
     max_ttl_seconds: int = TTL_MAX
     streaming: bool = True
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    aws: Names | None = None
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Settings:
@@ -52,6 +76,7 @@ class Settings:
             max_ttl_seconds=_seconds(env, "MAX_TTL_SECONDS"),
             streaming=_switch(env, "STREAMING"),
             variables=env,
+            aws=Names.of(env) if backend == "aws" else None,
         )
 
     @classmethod
@@ -93,6 +118,13 @@ class Settings:
     def vault_file(self) -> Path:
         """The vault's key."""
         return self.vault or self.state / "vault.key"
+
+
+def _needed(env: Mapping[str, str], name: str) -> str:
+    text = env.get(name)
+    if not text:
+        raise BadSetting(f"{name} is needed with BACKEND=aws")
+    return text
 
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:

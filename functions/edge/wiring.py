@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, Protocol, TypeVar
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sandbox_router.model.failure import Invalid, NotFound
 from sandbox_router.model.pool import Pool
@@ -17,7 +17,11 @@ from sandbox_router.ports import Bus, Clock, DeadLetters, Ids, Provider, Queue, 
 from sandbox_router.router import Router
 
 from .config import EventSource, PoolConfig, read, read_sources
-from .settings import BadSetting, Settings
+from .pools import Document, RenewedPools
+from .settings import BadSetting, Names, Settings
+
+if TYPE_CHECKING:
+    from adapters.aws.deployment import Deployment
 
 T = TypeVar("T")
 PEPPER_BYTES = 16
@@ -51,13 +55,15 @@ def waiting() -> Iterator[Waited]:
 
 @dataclass(frozen=True)
 class Backend:
-    """Everything of a deployment that is not policy."""
+    """Everything of a deployment that is not policy. pepper, pools: where they are in no file."""
 
     table: Table
     queue: Queue
     vault: Vault
     clock: Clock
     ids: Ids
+    pepper: Callable[[], Secret] | None = None
+    pools: Callable[[], Document] | None = None
 
 
 def embedded(settings: Settings) -> Backend:
@@ -77,7 +83,41 @@ def embedded(settings: Settings) -> Backend:
     )
 
 
-BACKENDS: Mapping[str, Callable[[Settings], Backend]] = {"embedded": embedded}
+def aws(settings: Settings) -> Backend:
+    """The backend of one deployment on AWS."""
+    from adapters.system import SystemClock, SystemIds
+
+    behind = _deployment(settings)
+    return Backend(
+        table=behind.table,
+        queue=behind.queue,
+        vault=behind.vault,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        pepper=partial(behind.secret, "pepper"),
+        pools=partial(_kept_pools, behind),
+    )
+
+
+def _deployment(settings: Settings) -> Deployment:
+    if settings.aws is None:
+        raise BadSetting("BACKEND=aws needs the names of what was deployed")
+    return _made(settings.aws)
+
+
+@lru_cache(maxsize=1)
+def _made(names: Names) -> Deployment:
+    """One session for everything of a process."""
+    from adapters.aws.deployment import Deployment
+
+    return Deployment(table=names.table, bus=names.bus, queues=names.queues, secrets=names.secrets)
+
+
+def _kept_pools(behind: Deployment) -> Document:
+    return Document("the secret with the pools", behind.secret("pools").reveal())
+
+
+BACKENDS: Mapping[str, Callable[[Settings], Backend]] = {"aws": aws, "embedded": embedded}
 
 
 @dataclass(frozen=True)
@@ -109,17 +149,24 @@ def arrivals(event: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return arrivals(event)
 
 
-OUTWARD: Mapping[str, Callable[[Settings], Outward]] = {"embedded": journals}
+def bridges(settings: Settings) -> Outward:
+    """Those of a deployment on AWS."""
+    behind = _deployment(settings)
+    return Outward(behind.bus, behind.letters, lambda: read_sources(_kept_pools(behind)))
+
+
+OUTWARD: Mapping[str, Callable[[Settings], Outward]] = {"aws": bridges, "embedded": journals}
 
 
 def build(settings: Settings, wrap: Wrap = as_it_is, backend: Backend | None = None) -> Router:
     """A Router over the settings' backend, or over one that is there already."""
     behind = backend or BACKENDS[settings.backend](settings)
-    pepper = _pepper(settings)
+    pepper = _checked(behind.pepper(), "its secret") if behind.pepper else _pepper(settings)
+    made = partial(ConfiguredPools, settings, wrap)
     return Router(
         table=wrap(behind.table),
         queue=wrap(behind.queue),
-        pools=ConfiguredPools(settings, wrap),
+        pools=RenewedPools(behind.pools, made) if behind.pools else made(),
         vault=behind.vault,
         clock=behind.clock,
         ids=behind.ids,
@@ -134,9 +181,13 @@ def _pepper(settings: Settings) -> Secret:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         raise BadSetting(f"{path}: the pepper cannot be read") from None
-    if len(text) < PEPPER_BYTES:
-        raise BadSetting(f"{path}: a pepper has at least {PEPPER_BYTES} characters")
-    return Secret(text)
+    return _checked(Secret(text), str(path))
+
+
+def _checked(pepper: Secret, where: str) -> Secret:
+    if len(pepper.reveal()) < PEPPER_BYTES:
+        raise BadSetting(f"{where}: a pepper has at least {PEPPER_BYTES} characters")
+    return pepper
 
 
 def _named_after(pepper: Secret) -> str:
@@ -148,10 +199,13 @@ def _named_after(pepper: Secret) -> str:
 class ConfiguredPools:
     """`ports.Pools` out of the operator's file; a provider is opened when it is first asked for."""
 
-    def __init__(self, settings: Settings, wrap: Wrap = as_it_is) -> None:
+    def __init__(
+        self, settings: Settings, wrap: Wrap = as_it_is, document: Document | None = None
+    ) -> None:
         from adapters.providers import KINDS, profile
 
-        rows = read(settings.pools_file, frozenset(KINDS), settings.variables)
+        source = document or settings.pools_file
+        rows = read(source, frozenset(KINDS), settings.variables)
         profiles = {kind: profile(kind) for kind in {row.kind for row in rows}}
         self._rows = {row.id: row for row in rows}
         self._pools = {
@@ -175,9 +229,9 @@ class ConfiguredPools:
         self._wrap = wrap
         for row in rows:  # a wrong setting shows at the start, not at the first create
             if row.any_size and profiles[row.kind].sizes is None:
-                where = f"{settings.pools_file}: images.{min(row.any_size)}"
+                where = f"{source}: images.{min(row.any_size)}"
                 raise BadSetting(f"{where} needs a size for kind {row.kind!r}")
-            _open(row, settings)
+            _open(row, source)
 
     def all(self) -> Sequence[Pool]:
         return self._all
@@ -199,7 +253,7 @@ class ConfiguredPools:
             return self._open[pool_id]
 
 
-def _open(row: PoolConfig, settings: Settings | None = None) -> Provider:
+def _open(row: PoolConfig, source: object = "the pools' file") -> Provider:
     from adapters.providers import load
 
     kind = load(row.kind)
@@ -207,8 +261,7 @@ def _open(row: PoolConfig, settings: Settings | None = None) -> Provider:
         return kind.build(kind.profile, row.key, row.settings)
     except Invalid as failure:
         wrong = "; ".join(f"{path} {reason}" for path, reason in failure.fields)
-        where = settings.pools_file if settings else "the pools' file"
-        raise BadSetting(f"{where}: pool {row.id!r}: {wrong or failure.detail}") from None
+        raise BadSetting(f"{source}: pool {row.id!r}: {wrong or failure.detail}") from None
 
 
 class _Process:
