@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,10 +76,20 @@ def _schema(hashed: str, sorts: str) -> list[dict[str, str]]:
     ]
 
 
+_names = itertools.count()
+
+
+def made_secret(client: Any, value: str | bytes) -> str:
+    """The ARN of a new secret."""
+    kind = "SecretString" if isinstance(value, str) else "SecretBinary"
+    arn: str = client.create_secret(Name=f"secret-{next(_names)}", **{kind: value})["ARN"]
+    return arn
+
+
 @contextmanager
 def table_of(session: Session) -> Iterator[DynamoTable]:
     """The driver over a table made now and gone at the end."""
-    client = session.client("dynamodb")
+    client = session.made("dynamodb")
     make_table(client)
     yield DynamoTable(Serial(client), TABLE)
     client.delete_table(TableName=TABLE)

@@ -13,12 +13,14 @@ from typing import TypeVar
 
 import pytest
 
+from adapters.aws.secrets import SecretStore
+from adapters.aws.vault import SecretVault
 from adapters.embedded.queue import SqliteQueue
 from adapters.embedded.table import SqliteTable
 from adapters.embedded.vault import FileVault
 from sandbox_router.ports import Table, Vault
 from sandbox_router.table import EVERYTHING, Contended, Item, Key, Page, Range, Write
-from tests.contract.aws.cloud import table_of
+from tests.contract.aws.cloud import made_secret, table_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.table import MemoryTable
@@ -166,6 +168,9 @@ def queues(request: pytest.FixtureRequest, folder: Path) -> Iterator[Queues]:
         queue.close()
 
 
-@pytest.fixture(params=["fake", "file"])
+@pytest.fixture(params=["fake", "file", "secret"])
 def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Vault:
+    if request.param == "secret":
+        manager = request.getfixturevalue("account").made("secretsmanager")
+        return SecretVault(SecretStore(manager), made_secret(manager, "k" * 64))
     return FakeVault() if request.param == "fake" else FileVault(tmp_path / "vault.key")
