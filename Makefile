@@ -76,8 +76,8 @@ unit: setup-test ## the fast tests
 sim: setup-test ## the long simulation
 	@$(PY) -m pytest $(PYTEST_ARGS) tests/sim --long
 
-openapi: setup ## write infra/openapi.json from the handlers
-	@$(PY) -m infra.openapi --write
+openapi: setup ## write infra/openapi.json and events/schema from the code
+	@$(PY) -m infra.openapi --write && $(PY) -m infra.schemas --write
 
 setup-deploy: ## what the cloud targets need: CDK in .venv-deploy, its command line by npm
 	@node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null && command -v npm >/dev/null || { \

@@ -240,6 +240,7 @@ WORKERS: tuple[Worker, ...] = (
         may=(*MOVES, Grant.LETTERS),
     ),
     Every("sweep", "Wake what is due", timeout=55, minutes=1, may=(*MOVES, Grant.DUE)),
+    Every("reconcile", "Compare pools with records", timeout=290, minutes=5),
 )
 
 

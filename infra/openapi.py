@@ -33,8 +33,8 @@ DESCRIPTION = """One HTTP API and one spec for code sandboxes on many providers.
 
 Errors are RFC 9457 problem documents: branch on `code` and `class`, repeat what is `retryable`, and
 look at `outcome`: may the effect have happened? Fields of later versions (such as `egress` other
-than `{"mode": "allow_all"}`, `idle_timeout_seconds`, `ports`, `tty`, `detach`) answer 422
-`unsupported`: nothing you set is ever dropped. Unknown fields and parameters answer 400.
+than `{"mode": "allow_all"}`, `ports`, `tty`, `detach`) answer 422 `unsupported`: nothing you set is
+ever dropped. Unknown fields and parameters answer 400.
 """
 TAGS = {
     "Sandboxes": "Create, look at, change and destroy sandboxes.",

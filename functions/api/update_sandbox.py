@@ -12,10 +12,11 @@ from sandbox_router.model.failure import Invalid
 
 @operation({200: replies.Sandbox})
 def handler(call: Call, body: UpdateBody) -> Answer:
-    """Move the end of its life, or replace its labels.
+    """Move the end of its life, change its idle time, or replace its labels.
 
-    Both at once are two changes, the end of life first: when that is refused, the labels stay as
-    they are; when the answer to the whole is lost, either may be done, and a repeat does no harm.
+    Several at once are as many changes, the end of life first: when that is refused, the others
+    stay as they are; when the answer to the whole is lost, any may be done, and a repeat does no
+    harm.
     """
     router, tenant, sandbox_id = wiring.router(), call.tenant, call.sandbox_id
     limit = wiring.settings().max_ttl_seconds
@@ -24,6 +25,8 @@ def handler(call: Call, body: UpdateBody) -> Answer:
     box = None
     if body.ttl_seconds is not None:  # first: only this one can be refused by the provider
         box = router.extend(tenant, sandbox_id, body.ttl_seconds, shorten=body.shorten)
+    if body.idle_timeout_seconds is not None:
+        box = router.idle(tenant, sandbox_id, body.idle_timeout_seconds)
     if body.labels is not None:
         box = router.relabel(tenant, sandbox_id, dict(body.labels))
     assert box is not None  # the body says so

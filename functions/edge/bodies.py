@@ -41,6 +41,11 @@ JSON_SECONDS_MAX, BUFFERED_SECONDS_MAX = 240, 25
 
 Complaints = Iterator[tuple[str, str]]
 Ttl = Annotated[int, Field(ge=TTL_MIN, le=TTL_MAX, description="Seconds from now")]
+Idle = Annotated[int, Field(ge=TTL_MIN, le=TTL_MAX)]
+IDLE = (
+    "Destroyed with reason `idle` when unused for so many seconds; a call through the Router is a "
+    "use, preview traffic and what runs inside are not (`idle_counts` says so)"
+)
 Amount = Annotated[float, Field(ge=0.001, le=9_999)]
 Order = Annotated[list[Name], Field(max_length=32)]
 
@@ -56,8 +61,10 @@ def _having(**types: str) -> dict[str, Any]:
 # What `complaints` say about fields together, as schemas.
 _NO_SHAPE = _having(vcpu="null", memory_gib="null", disk_gib="null")
 _SHAPE = _having(vcpu="number", memory_gib="number", size="null")
-_NEW_END, _NEW_LABELS = _having(ttl_seconds="integer"), _having(labels="object")
-_NEW_LABELS["properties"]["shorten"] = {"const": False}
+_NEW_END = _having(ttl_seconds="integer")
+_NEW_LABELS, _NEW_IDLE = _having(labels="object"), _having(idle_timeout_seconds="integer")
+for _other in (_NEW_LABELS, _NEW_IDLE):
+    _other["properties"]["shorten"] = {"const": False}
 _TEXT = _having(command="string", argv="null")
 _VECTOR = _having(argv="array", command="null")
 _VECTOR["properties"]["argv"]["prefixItems"] = [{"minLength": 1}]
@@ -117,7 +124,6 @@ class SpecBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [_NO_SHAPE, _SHAPE]})
     LATER = {
-        "idle_timeout_seconds": (None,),
         "egress": (None, {"mode": "allow_all"}),
         "credentials": (None, []),
         "snapshot_id": (None,),
@@ -137,6 +143,7 @@ class SpecBody(Body):
         "default", description="A name in the image table or a vendor's own reference"
     )
     ttl_seconds: Ttl = Field(TTL_DEFAULT, description="Destroyed this many seconds from now")
+    idle_timeout_seconds: Idle | None = Field(None, description=IDLE)
     region: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = Field(
         None, description="A pool's `region` or `geo`"
     )
@@ -174,6 +181,7 @@ class SpecBody(Body):
             image=self.image,
             ttl_seconds=self.ttl_seconds,
             region=self.region,
+            idle_seconds=self.idle_timeout_seconds,
             isolation=None if self.isolation is None else Isolation(self.isolation),
             labels=dict(self.labels),
             prefer=(self.provider or ProviderPreferences()).preferences(suffix),  # type: ignore[call-arg]
@@ -211,17 +219,18 @@ class CreateBody(SpecBody):
 class UpdateBody(Body):
     """What shall change; at least one field."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [_NEW_END, _NEW_LABELS]})
-    LATER = {"idle_timeout_seconds": (None,), "egress": (None,)}
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_NEW_END, _NEW_LABELS, _NEW_IDLE]})
+    LATER = {"egress": (None,)}
     ttl_seconds: Ttl | None = Field(None, description="A new end of life, in seconds from now")
     shorten: bool = Field(False, description="Allow the new end to be earlier")
     labels: Annotated[Labels, Field(max_length=15)] | None = Field(
         None, description="Replace all labels by these"
     )
+    idle_timeout_seconds: Idle | None = Field(None, description=IDLE)
 
     def complaints(self) -> Complaints:
         """What the fields say together."""
-        if self.ttl_seconds is None and self.labels is None:
+        if (self.ttl_seconds, self.labels, self.idle_timeout_seconds) == (None, None, None):
             yield "body", "nothing to change"
         if self.shorten and self.ttl_seconds is None:
             yield "shorten", "only with ttl_seconds"

@@ -104,6 +104,7 @@ class Sandbox(TypedDict):
     started_at: Time | None
     expires_at: Time
     idle_timeout_seconds: int | None
+    idle_counts: Literal["router_calls"] | None
     labels: dict[str, str]
     image: str
     size: Shape

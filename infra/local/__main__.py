@@ -1,7 +1,7 @@
 """The router on this machine: python -m infra.local [run|stop|status|event FILE]
 
 The environment says where and how: PORT (8080; 0 takes a free one), STATE (.state), and for tests
-NETS (which nets to keep: sweep) and CRASH_AT (die before this port call).
+NETS (which nets to keep: sweep, reconcile) and CRASH_AT (die before this port call).
 """
 
 from __future__ import annotations

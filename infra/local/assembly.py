@@ -17,6 +17,8 @@ from functions.catalog import Authorizer as AuthorizerRow
 from functions.edge import wiring
 from functions.edge.log import log
 from functions.edge.settings import Settings
+from functions.workers.advance import look
+from functions.workers.reconcile import reconcile
 from infra.local import pools
 from infra.local.authorizer import Authorizer
 from infra.local.crash import Counter, acting
@@ -38,6 +40,7 @@ from sandbox_router.table import ConditionFailed, Test, Update, when
 TENANT = "default"
 SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
 HEAL_SECONDS = 60.0
+RECONCILE_SECONDS = 300.0
 PURGE_SECONDS = 60.0
 PURGE_ITEMS = 500
 PUBLISH_SECONDS = 0.5
@@ -92,6 +95,7 @@ class Assembly:
             self.router.sweep if "sweep" in nets else _nothing,
             self.backend.clock,
             chores=(
+                (RECONCILE_SECONDS, reconcile if "reconcile" in nets else _nothing),
                 (HEAL_SECONDS, self.router.heal),
                 (PURGE_SECONDS, self._purge),
                 (PUBLISH_SECONDS, self.outbox().drain),
@@ -107,7 +111,7 @@ class Assembly:
 
     def _advance(self, sandbox_id: str) -> None:
         with acting():
-            self.router.advance(sandbox_id)
+            look(sandbox_id)
 
     def _purge(self) -> None:
         table = self.backend.table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-NETS = frozenset({"sweep"})
+NETS = frozenset({"sweep", "reconcile"})
 """Those that can be switched off for a test; the provider's own is the host's."""
 DEFAULT_PORT = 8080
 

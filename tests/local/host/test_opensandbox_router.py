@@ -12,7 +12,7 @@ import pytest
 from adapters import providers
 from adapters.system import SystemClock, SystemIds
 from sandbox_router.lifecycle.create import CreateRequest, Reply
-from sandbox_router.lifecycle.naming import ACCOUNT, IDENTITY, NAMESPACE, SANDBOX_ID, TENANT
+from sandbox_router.model.naming import ACCOUNT, IDENTITY, NAMESPACE, SANDBOX_ID, TENANT
 from sandbox_router.model.pool import Pool, Prepared
 from sandbox_router.model.sandbox import Outcome, Sandbox, State
 from sandbox_router.model.secret import Secret

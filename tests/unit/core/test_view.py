@@ -16,7 +16,16 @@ from tests.unit.core.chance import lives, quick
 
 FIELDS = {
     *("id", "state", "state_reason", "observed_at", "created_at", "started_at", "expires_at"),
-    *("idle_timeout_seconds", "labels", "image", "size", "region", "provider", "pool_id"),
+    *(
+        "idle_timeout_seconds",
+        "idle_counts",
+        "labels",
+        "image",
+        "size",
+        "region",
+        "provider",
+        "pool_id",
+    ),
     *("instance_id", "isolation", "env_names", "cost", "route", "attempts"),
 }
 ATTEMPT_FIELDS = {"n", "pool_id", "provider", "outcome", "class", "started_at", "ended_at"}

@@ -82,8 +82,8 @@ BODIES: list[tuple[str, int, str]] = [
     (json.dumps({"labels": {"a": "v" * 257}}), 400, "labels.a"),
     (json.dumps({"labels": {"a": "\U0001f600" * 65}}), 400, "labels.a"),
     (json.dumps({"labels": {f"a{n}": "" for n in range(16)}}), 400, "labels"),
-    ('{"idle_timeout_seconds": 60}', 422, "idle_timeout_seconds"),
-    ('{"idle_timeout_seconds": 0}', 422, "idle_timeout_seconds"),
+    ('{"idle_timeout_seconds": 29}', 400, "idle_timeout_seconds"),
+    ('{"idle_timeout_seconds": 86401}', 400, "idle_timeout_seconds"),
     ('{"egress": {"mode": "deny_all"}}', 422, "egress"),
     ('{"egress": {"mode": "allow_all", "allow": []}}', 422, "egress"),
     ('{"credentials": [{"name": "x"}]}', 422, "credentials"),
@@ -156,7 +156,7 @@ PATCHES: list[tuple[Any, int, str]] = [
     ({"labels": {"constal-x": ""}}, 400, "labels.constal-x"),
     ({"state": "running"}, 400, "state"),
     ({"ttl_seconds": 60, "egress": {"mode": "deny_all"}}, 422, "egress"),
-    ({"ttl_seconds": 60, "idle_timeout_seconds": 60}, 422, "idle_timeout_seconds"),
+    ({"ttl_seconds": 60, "idle_timeout_seconds": 5}, 400, "idle_timeout_seconds"),
 ]
 
 

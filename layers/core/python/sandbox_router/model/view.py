@@ -87,6 +87,7 @@ def sandbox_view(box: Sandbox, now: int) -> dict[str, Any]:
         "started_at": timestamp(box.started_at),
         "expires_at": timestamp(box.expires_at),
         "idle_timeout_seconds": box.idle_seconds,
+        "idle_counts": None if box.idle_seconds is None else "router_calls",
         "labels": dict(box.labels),
         "image": box.spec.image,
         "size": shape_view(chosen.shape if chosen else box.spec.shape),
