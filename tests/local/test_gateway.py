@@ -267,3 +267,12 @@ def test_a_query_that_is_no_text_is_a_400(url: str, functions: Functions) -> Non
     answer = httpx.get(f"{url}/v1/things/1?a=%ff", headers=KEY)
     assert (answer.status_code, answer.headers["content-type"]) == (400, PROBLEM)
     assert functions.events == []
+
+
+def test_an_answer_does_not_wait_for_the_clients_acknowledgement(url: str) -> None:
+    with httpx.Client() as client:
+        client.get(f"{url}/v1/health")
+        began = time.perf_counter()
+        for _ in range(10):
+            client.get(f"{url}/v1/health")
+        assert time.perf_counter() - began < 0.3  # ten times 40 ms with Nagle's algorithm
