@@ -61,7 +61,7 @@ class Router:
         self._store = Store(table, clock, ids)
         self._health = PoolHealth(self._store, pools, clock)
         self._lifecycle = Lifecycle(
-            self._store, pools, queue, vault, clock, deployment, self._health.mark_broken
+            self._store, pools, queue, vault, clock, deployment, self._health
         )
         self._creates = Creates(self._lifecycle, ids, pepper)
         self._wishes = Wishes(self._lifecycle, pools, ids)

@@ -7,16 +7,16 @@ say what may have happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..model.failure import BrokenPool
+from ..model.failure import ProviderFailure
 from ..model.sandbox import Attempt, Outcome, Sandbox, State
 from ..model.spec import Cargo
 from ..ports import Clock, Pools, Queue, Vault
 from ..store import Change, ClaimLost, Entry, News, Result, Store, finished
 from .answer import first_result, frees_key
 from .decide import Ask, Effect, Step, Try, decide, due
+from .health import PoolHealth
 from .moves import moved
 from .steps import Performer
 
@@ -87,7 +87,7 @@ def _attempt_entry(box: Sandbox, attempt: Attempt, now: int) -> Entry:
 
 
 class Lifecycle:
-    """Moves sandboxes. `broken` is told the id of a pool whose credential was rejected."""
+    """Moves sandboxes. `health` is told how pools fail."""
 
     def __init__(
         self,
@@ -97,12 +97,12 @@ class Lifecycle:
         vault: Vault,
         clock: Clock,
         deployment: str,
-        broken: Callable[[str], None],
+        health: PoolHealth,
     ) -> None:
         self.store, self.pools, self.queue = store, pools, queue
         self.vault, self.clock, self.deployment = vault, clock, deployment
         self._performer = Performer(pools, vault, clock, deployment)
-        self._broken = broken
+        self._health = health
 
     def advance(
         self, sandbox_id: str, *, cargo: Cargo | None = None, patience: int = 0
@@ -191,8 +191,9 @@ class Lifecycle:
         cargo = work.cargo or Cargo()
         box, failure = self._performer.perform(step, work.box, cargo, timeout)
         work.became(box, self.clock.now())
-        if isinstance(failure, BrokenPool):
-            self._broken(attempt.pool_id)
+        if isinstance(failure, ProviderFailure):
+            creating = isinstance(step, Ask)
+            self._health.failed(attempt.pool_id, failure, creating=creating)
 
     def _waited(self, work: Work, now: int) -> bool:
         """Sit out a short wait of a starting sandbox, under the claim, while its client waits."""

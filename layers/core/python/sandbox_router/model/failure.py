@@ -184,12 +184,15 @@ class Internal(Failure):
 
 
 class ProviderFailure(Failure):
-    """A pool's answer that is not success. `elsewhere`: may another pool be asked?"""
+    """A pool's answer that is not success. `elsewhere`: may another pool be asked? `cools`: does
+    the next sandbox ask the others first for a while?
+    """
 
     code, klass, status = "provider_failure", FailureClass.OUTAGE, 502
     title = "The provider did not do it"
     elsewhere: ClassVar[bool] = False
     temporary: ClassVar[bool] = False
+    cools: ClassVar[bool] = False
 
 
 class Refused(ProviderFailure):
@@ -202,7 +205,7 @@ class Capacity(Refused):
     """The provider has no room for this shape."""
 
     code, klass, status = "provider_capacity", FailureClass.CAPACITY, 503
-    elsewhere = temporary = retryable = True
+    elsewhere = temporary = cools = retryable = True
     title = "The provider has no capacity"
 
 
@@ -210,7 +213,7 @@ class RateLimited(Refused):
     """The account is temporarily rate-limited."""
 
     code, klass, status = "provider_rate_limited", FailureClass.RATE_LIMITED, 503
-    elsewhere = temporary = retryable = True
+    elsewhere = temporary = cools = retryable = True
     title = "The provider limits this account's rate"
 
 
@@ -218,7 +221,7 @@ class Quota(Refused):
     """An account quota, plan limit or balance is exhausted."""
 
     code, klass, status = "provider_quota", FailureClass.QUOTA, 503
-    elsewhere = True
+    elsewhere = cools = True
     title = "The provider account's quota is exhausted"
 
 
@@ -236,7 +239,7 @@ class Outage(Refused):
     """
 
     code, klass, status = "provider_outage", FailureClass.OUTAGE, 503
-    elsewhere = temporary = retryable = True
+    elsewhere = temporary = cools = retryable = True
     title = "The provider cannot be reached"
 
 

@@ -13,14 +13,21 @@ from .route import Ineligible, Route
 
 
 def route(spec: Spec, pools: Iterable[Pool], health: Health) -> Route:
-    """The caller's order first, then the chosen sort, then the operator's order and price."""
+    """The caller's order first, then the chosen sort, then the operator's order and price.
+
+    A cooling pool comes after all that are not, whatever the caller's order says: an order says who
+    is preferred among those that can serve, and this one just said that it cannot. Among the
+    cooling the same order holds, so that none of them is lost when all are.
+    """
     candidates, refused = [], []
     for pool in pools:
         reasons = refusals(spec, pool, health)
         if reasons:
             refused.append(Ineligible(pool.id, pool.kind, reasons))
         else:
-            candidates.append((_rank(spec.prefer, pool, spec), _candidate(spec, pool)))
+            cooling = pool.id in health.cooling_until
+            rank = (cooling, *_rank(spec.prefer, pool, spec))
+            candidates.append((rank, _candidate(spec, pool, cooling)))
     candidates.sort(key=lambda pair: pair[0])
     ordered = [candidate for _, candidate in candidates]
     if not spec.prefer.allow_fallbacks:
@@ -28,7 +35,7 @@ def route(spec: Spec, pools: Iterable[Pool], health: Health) -> Route:
     return Route(tuple(ordered), tuple(refused))
 
 
-def _candidate(spec: Spec, pool: Pool) -> Candidate:
+def _candidate(spec: Spec, pool: Pool, cooling: bool) -> Candidate:
     prepared = placement(spec, pool)
     assert prepared is not None
     return Candidate(
@@ -37,7 +44,7 @@ def _candidate(spec: Spec, pool: Pool) -> Candidate:
         reference=prepared.reference,
         shape=prepared.shape,
         price=pool.price(prepared.shape),
-        reasons=_why(spec.prefer, pool),
+        reasons=(*(("cooling",) if cooling else ()), *_why(spec.prefer, pool)),
         region=pool.region,
         isolation=pool.isolation,
     )

@@ -6,7 +6,7 @@ LOG#<id>   <time>#…   audit entries, written with the decisions they tell of: 
 IDEM#<tenant>#<hash>  an idempotency key, its request hash and first settled result
 GUARD#<id>            expires after the deadline; its expiry alone would find the sandbox again
 KEY#<hash>            an API key, by keyed hash
-POOL#<id>             a pool's health
+POOL#<id>             a pool's health: broken since when, cooling until when
 OUTBOX                how far the audit entries were told, where the table has no stream
 """
 
@@ -117,6 +117,11 @@ def attempt_key(sandbox_id: str, n: int) -> Key:
 def idempotency_key(box: Sandbox) -> Key:
     """Where the key's record of a sandbox is; it must have one."""
     return (f"IDEM#{box.tenant}#{box.key_hash}", "A")
+
+
+def health_key(pool_id: str) -> Key:
+    """Where a pool's health is."""
+    return (f"POOL#{pool_id}", "HEALTH")
 
 
 def shard_of(sandbox_id: str) -> str:

@@ -43,6 +43,7 @@ from .items import (
     attempt_writes,
     entry_put,
     guard_put,
+    health_key,
     idempotency_key,
     integer,
     key_item,
@@ -237,12 +238,36 @@ class Store:
         found = [_readable(item) for item in page.items]
         return [box for box in found if box is not None], page.cursor
 
+    def health(self, pool_id: str) -> tuple[bool, int | None]:
+        """Is the pool broken, and until when does it, or did it last, cool down?"""
+        item = self.get(health_key(pool_id)) or {}
+        until = item.get("cooling_until")
+        return "broken_at" in item, until if isinstance(until, int) else None
+
+    def mark_broken(self, pool_id: str) -> None:
+        """The pool is out of routing."""
+        self._write(Update(health_key(pool_id), set={"broken_at": self._clock.now()}))
+
+    def mark_whole(self, pool_id: str) -> None:
+        """The pool is back."""
+        self._write(Update(health_key(pool_id), remove=("broken_at",)))
+
+    def cool(self, pool_id: str, until: int) -> int:
+        """The pool cools down until then; the end of the cool-down that is under way, if one is."""
+        over = (Test("cooling_until", "<=", self._clock.now()),)
+        free = ((Test("cooling_until", "missing"),), over)
+        try:
+            self._write(Update(health_key(pool_id), set={"cooling_until": until}, when=free))
+        except ConditionFailed as failed:
+            return integer((failed.old[0] or {})["cooling_until"])
+        return until
+
     def get(self, key: Key) -> Item | None:
         """An item as it is now."""
         return self._tried(lambda: self._table.get(key))
 
     def put(self, key: Key, item: Item) -> None:
-        """Keep an item of another kind (an API key, a pool's health)."""
+        """Keep an item of another kind (an API key)."""
         self._write(Put(key, item))
 
     def drop(self, key: Key) -> None:
