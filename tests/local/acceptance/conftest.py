@@ -1,4 +1,6 @@
-"""Deployments for the tests: one for all that only ask, and fresh ones for those that break."""
+"""Deployments for the tests: one for all that only ask, one whose pools refuse, and fresh ones for
+those that break.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,18 @@ Deploy = Callable[..., Deployment]
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A running deployment; tests leave no sandbox and no fault behind."""
-    deployment = Deployment(tmp_path_factory.mktemp("shared"))
+    """A running deployment; tests leave no sandbox and no fault behind, and no pool refused."""
+    yield from running(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture(scope="session")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Another; its pools may be cooling down from a test before: ask for the `order`."""
+    yield from running(tmp_path_factory.mktemp("faulty"))
+
+
+def running(root: Path) -> Iterator[Deployment]:
+    deployment = Deployment(root)
     try:
         yield deployment.start()
     finally:

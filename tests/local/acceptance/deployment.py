@@ -134,6 +134,11 @@ class Deployment:
         headers = {"Idempotency-Key": key} if key else {}
         return self.api.post("/v1/sandboxes", json={"ttl_seconds": 300, **body}, headers=headers)
 
+    def order(self, **body: Any) -> list[str]:
+        """The pools a create would ask now, in order: those that refused one just now are last."""
+        route = self.api.post("/v1/route", json=body).json()
+        return [candidate["pool_id"] for candidate in route["candidates"]]
+
     def get(self, sandbox_id: str) -> dict[str, Any]:
         """One sandbox."""
         found: dict[str, Any] = self.api.get(f"/v1/sandboxes/{sandbox_id}").json()

@@ -27,15 +27,16 @@ def attempts(answer: httpx.Response) -> list[tuple[str, str, str | None]]:
     [("capacity", "capacity"), ("rate_limited", "rate_limited"), ("quota", "quota")],
 )
 def test_a_pool_that_cannot_is_passed_over_and_the_answer_shows_both(
-    shared: Deployment, fault: str, klass: str
+    faulty: Deployment, fault: str, klass: str
 ) -> None:
-    with shared.fault(fault, account="alpha", op="create"):
-        answer = shared.create()
+    first, second, *_ = faulty.order()
+    with faulty.fault(fault, account=first, op="create"):
+        answer = faulty.create()
     assert answer.status_code == 201, answer.text
-    assert attempts(answer) == [("alpha", "refused", klass), ("beta", "created", None)]
-    assert answer.json()["pool_id"] == "beta"
-    assert [one["account"] for one in of(shared, answer.json()["id"])] == ["beta"]
-    shared.destroy(answer.json()["id"])
+    assert attempts(answer) == [(first, "refused", klass), (second, "created", None)]
+    assert answer.json()["pool_id"] == second
+    assert [one["account"] for one in of(faulty, answer.json()["id"])] == [second]
+    faulty.destroy(answer.json()["id"])
 
 
 @pytest.mark.parametrize(
@@ -43,40 +44,41 @@ def test_a_pool_that_cannot_is_passed_over_and_the_answer_shows_both(
     [("forbidden", 403, "provider_permission"), ("invalid", 422, "provider_rejected")],
 )
 def test_a_final_refusal_is_answered_and_replayed_and_no_other_pool_is_asked(
-    shared: Deployment, fault: str, status: int, code: str
+    faulty: Deployment, fault: str, status: int, code: str
 ) -> None:
-    key, last = uuid.uuid4().hex, shared.last_call()
-    with shared.fault(fault, account="alpha", op="create"):
-        answer = shared.create(key)
+    key, last = uuid.uuid4().hex, faulty.last_call()
+    with faulty.fault(fault, account=faulty.order()[0], op="create"):
+        answer = faulty.create(key)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
-    assert len(shared.calls(after=last)) == 1
-    replay = shared.create(key)
+    assert len(faulty.calls(after=last)) == 1
+    replay = faulty.create(key)
     assert (replay.status_code, replay.content) == (status, answer.content)
     assert replay.headers["idempotent-replayed"] == "true"
-    assert len(shared.calls(after=last)) == 1
+    assert len(faulty.calls(after=last)) == 1
 
 
-def test_without_fallbacks_only_the_first_candidate_is_asked(shared: Deployment) -> None:
-    last = shared.last_call()
-    with shared.fault("quota", account="alpha", op="create"):
-        answer = shared.create(provider={"allow_fallbacks": False})
+def test_without_fallbacks_only_the_first_candidate_is_asked(faulty: Deployment) -> None:
+    last, first = faulty.last_call(), faulty.order()[0]
+    with faulty.fault("quota", account=first, op="create"):
+        answer = faulty.create(provider={"allow_fallbacks": False})
     assert answer.status_code == 503
-    assert {pool for pool, _, _ in attempts(answer)} == {"alpha"}
-    assert {call["account"] for call in shared.calls(after=last)} == {"alpha"}
+    assert {pool for pool, _, _ in attempts(answer)} == {first}
+    assert {call["account"] for call in faulty.calls(after=last)} == {first}
 
 
 def test_when_no_pool_can_the_answer_is_503_with_every_attempt_and_the_key_is_free(
-    shared: Deployment,
+    faulty: Deployment,
 ) -> None:
-    key = uuid.uuid4().hex
-    with shared.fault("quota", op="create"):
-        answer = shared.create(key)
+    key, pools = uuid.uuid4().hex, faulty.order()
+    with faulty.fault("quota", op="create"):
+        answer = faulty.create(key)
     assert (answer.status_code, answer.json()["code"]) == (503, "no_pool_available")
-    assert attempts(answer) == [(pool, "refused", "quota") for pool in ("alpha", "beta", "gamma")]
+    assert sorted(pools) == ["alpha", "beta", "gamma"]
+    assert attempts(answer) == [(pool, "refused", "quota") for pool in pools]
     assert int(answer.headers["retry-after"]) > 0
-    again = shared.create(key)
+    again = faulty.create(key)
     assert again.status_code == 201, again.text
-    shared.destroy(again.json()["id"])
+    faulty.destroy(again.json()["id"])
 
 
 def test_a_rejected_credential_takes_the_pool_out_of_routing_until_it_verifies(
@@ -100,41 +102,42 @@ def test_a_rejected_credential_takes_the_pool_out_of_routing_until_it_verifies(
 @pytest.mark.parametrize(
     "fault", ["lost_answer", "made_503", "cut", "error_500", "error_503", "garbage", "huge"]
 )
-def test_an_unknown_outcome_ends_in_exactly_one_instance(shared: Deployment, fault: str) -> None:
-    with shared.fault(fault, account="alpha", op="create", times=1):
-        answer = shared.create()
+def test_an_unknown_outcome_ends_in_exactly_one_instance(faulty: Deployment, fault: str) -> None:
+    with faulty.fault(fault, account=faulty.order()[0], op="create", times=1):
+        answer = faulty.create()
     made = answer.json()["id"]
     assert answer.status_code in (201, 202), answer.text
-    eventually(lambda: shared.get(made)["state"] == "running", 60, every=0.2)
-    (instance,) = of(shared, made)
-    assert instance["id"] == shared.get(made)["instance_id"]
-    shared.destroy(made)
-    assert of(shared, made) == []
+    eventually(lambda: faulty.get(made)["state"] == "running", 60, every=0.2)
+    (instance,) = of(faulty, made)
+    assert instance["id"] == faulty.get(made)["instance_id"]
+    faulty.destroy(made)
+    assert of(faulty, made) == []
 
 
-def test_an_instance_that_comes_while_it_is_waited_for_is_adopted(shared: Deployment) -> None:
-    with shared.fault("late", account="alpha", op="create", seconds=8):
-        answer = shared.create()
+def test_an_instance_that_comes_while_it_is_waited_for_is_adopted(faulty: Deployment) -> None:
+    first = faulty.order()[0]
+    with faulty.fault("late", account=first, op="create", seconds=8):
+        answer = faulty.create()
     assert answer.status_code == 201, answer.text
-    assert attempts(answer) == [("alpha", "adopted", None)]
+    assert attempts(answer) == [(first, "adopted", None)]
     made = answer.json()
-    assert [one["id"] for one in of(shared, made["id"])] == [made["instance_id"]]
-    shared.destroy(made["id"])
+    assert [one["id"] for one in of(faulty, made["id"])] == [made["instance_id"]]
+    faulty.destroy(made["id"])
 
 
-def test_a_destroy_whose_answer_is_lost_is_confirmed_all_the_same(shared: Deployment) -> None:
-    made = shared.create().json()
+def test_a_destroy_whose_answer_is_lost_is_confirmed_all_the_same(faulty: Deployment) -> None:
+    made = faulty.create().json()
     for fault in ("lost_answer", "error_500", "cut"):
-        with shared.fault(fault, op="delete", times=1):
-            assert shared.api.delete(f"/v1/sandboxes/{made['id']}").status_code in (202, 204)
-    eventually(lambda: shared.get(made["id"])["state"] == "destroyed", 30, every=0.2)
-    assert of(shared, made["id"]) == []
+        with faulty.fault(fault, op="delete", times=1):
+            assert faulty.api.delete(f"/v1/sandboxes/{made['id']}").status_code in (202, 204)
+    eventually(lambda: faulty.get(made["id"])["state"] == "destroyed", 30, every=0.2)
+    assert of(faulty, made["id"]) == []
 
 
-def test_an_instance_that_dies_by_itself_is_lost_not_replaced(shared: Deployment) -> None:
-    made = shared.create().json()
-    assert shared.host.post(f"/_host/instances/{made['instance_id']}/kill").is_success
-    answer = shared.api.post(f"/v1/sandboxes/{made['id']}/exec", json={"command": "true"})
+def test_an_instance_that_dies_by_itself_is_lost_not_replaced(faulty: Deployment) -> None:
+    made = faulty.create().json()
+    assert faulty.host.post(f"/_host/instances/{made['instance_id']}/kill").is_success
+    answer = faulty.api.post(f"/v1/sandboxes/{made['id']}/exec", json={"command": "true"})
     assert (answer.status_code, answer.json()["code"]) == (409, "instance_gone"), answer.text
-    eventually(lambda: shared.get(made["id"])["state"] == "lost", 30, every=0.2)
-    assert of(shared, made["id"]) == []
+    eventually(lambda: faulty.get(made["id"])["state"] == "lost", 30, every=0.2)
+    assert of(faulty, made["id"]) == []
