@@ -114,7 +114,11 @@ def refusal(
     document = problem(failure, request_id)
     document |= {} if status is None else {"status": status}
     document |= {} if outcome is None else {"outcome": str(outcome)}
-    headers = [("Content-Type", "application/problem+json"), ("X-Request-Id", request_id)]
+    headers = [
+        ("Content-Type", "application/problem+json"),
+        ("X-Request-Id", request_id),
+        ("Cache-Control", "no-store"),
+    ]
     if isinstance(failure, Unauthenticated):
         headers.append(("WWW-Authenticate", "Bearer"))
     return Reply(document["status"], headers, json.dumps(document).encode())
