@@ -75,5 +75,5 @@ def answers() -> list[GatewayAnswer]:
         _answer("INTEGRATION_FAILURE", Internal(), 502, Effect.UNKNOWN),
         _answer("INTEGRATION_TIMEOUT", Unknown("The answer did not come in time"), 504),
         _answer("DEFAULT_4XX", Invalid()),
-        _answer("DEFAULT_5XX", Internal(), outcome=Effect.UNKNOWN),
+        _answer("DEFAULT_5XX", Internal(), 502, Effect.UNKNOWN),  # mostly a function that failed
     ]

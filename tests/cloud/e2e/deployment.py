@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -14,10 +15,10 @@ from typing import Any
 
 import httpx
 
-from infra.local import pools
+from infra.local import hosting, pools
 from infra.local.state import State
 from tests.cloud.e2e.emulator import Emulator
-from tests.cloud.e2e.processes import Child, free_port, listening
+from tests.cloud.e2e.processes import Child
 from tests.cloud.synthesis import ROOT, Assembly
 from tests.local.acceptance.deployment import eventually
 
@@ -52,27 +53,20 @@ class Cloud:
             raise
 
     def _start_provider(self, folder: Path) -> None:
-        """Two accounts of the provider host, and the deployment's pools at them."""
+        """The provider host of `make run`, and its pools as the deployment's."""
         state = State(folder)
         state.prepare()
         pools.prepare(state)
-        port = free_port()
-        command = [sys.executable, "-m", "infra.local.host", "--port", str(port)]
+        command = [sys.executable, "-m", "infra.local.host", "--port", "0"]
         command += ["--state", str(state.host), "--config", str(state.host_config)]
-        env = {**self.emulator.environment, "PYTHONPATH": f"{ROOT}/layers/core/python:{ROOT}"}
+        command += ["--announce", str(state.host_json)]
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}/layers/core/python:{ROOT}"}
         self.provider = Child(command, env, ROOT, state.host_log)
-        listening(port, self.provider, HOST_SECONDS)
-        url = f"http://127.0.0.1:{port}"
-        self.host.base_url = httpx.URL(url)
-        isolation = self.host.get("/_host").json()["isolation"]
-        data = json.loads(state.pools.read_text())
-        for row in data["pools"]:
-            key = pools.local_keys(state)[row.pop(pools.LOCAL)]
-            place = f"{url}/{row['kind']}"
-            row |= {"key": key, "api_url": place, "sandbox_url": f"{place}/sandbox"}
-            row["isolation"] = isolation
+        found = eventually(lambda: hosting.find(state), HOST_SECONDS)
+        self.host.base_url = httpx.URL(found.url)
         self.emulator.client("secretsmanager").put_secret_value(
-            SecretId=self.variables["POOLS_SECRET_ARN"], SecretString=json.dumps(data)
+            SecretId=self.variables["POOLS_SECRET_ARN"],
+            SecretString=pools.resolved(state, found).read_text(),
         )
 
     @cached_property

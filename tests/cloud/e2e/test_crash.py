@@ -26,9 +26,7 @@ def test_a_create_killed_while_the_provider_works_ends_in_one_instance(cloud: Cl
             os.kill(pid, signal.SIGKILL)
         client.join(60)
     (answer,) = answers
-    assert answer.status_code >= 500, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["outcome"] == "unknown"
+    assert answer.status_code == 502, answer.text  # its body is the emulator's own, not ours
     again = cloud.create(key)
     assert again.status_code in (201, 202), again.text
     made = again.json()["id"]

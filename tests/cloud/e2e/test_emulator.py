@@ -168,3 +168,10 @@ def test_a_slow_function_of_a_stream_holds_up_no_queue(rig: Rig) -> None:
     assert rig.hears(1) == [["quick", None, None]]
     assert time.monotonic() - began < 3
     assert rig.hears(1) == [["slow", "INSERT", None]]
+
+
+def test_an_answer_without_a_body_arrives(cloud: Cloud) -> None:
+    made = cloud.create().json()["id"]
+    cloud.destroy(made)
+    answer = cloud.api.delete(f"/v1/sandboxes/{made}")
+    assert (answer.status_code, answer.content) == (204, b"")

@@ -136,7 +136,7 @@ def without_id(answer: httpx.Response) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("given", [None, "Bearer ", "Bearer sbr_none", "Basic abc"])
+@pytest.mark.parametrize("given", [None, "Bearer", "Bearer sbr_none", "Basic abc"])
 def test_without_a_valid_key_everything_is_401(cloud: Cloud, given: str | None) -> None:
     headers = {} if given is None else {"Authorization": given}
     with httpx.Client(trust_env=False, timeout=30) as anybody:

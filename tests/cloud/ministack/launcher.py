@@ -7,7 +7,7 @@ the expiry service in the table's stream, which ministack does not write. Stream
 thread of its own, so that a slow function holds up nobody else; a batch that failed in part is
 repeated from its first failure on; tries are counted, batches are halved, and what cannot be worked
 off goes to the mapping's on-failure queue. ministack ignores all of that and loses the records
-behind a failure.
+behind a failure. Answers: a function's `"body": null` is an empty body, where ministack breaks off.
 
 It replaces private names: the version is pinned, and `e2e/test_emulator.py` has a test per gap.
 """
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ministack.app import main
+from ministack import app
 from ministack.core.responses import set_request_account_id, set_request_region
 from ministack.services import dynamodb, lambda_svc
 
@@ -196,7 +196,16 @@ def acting_for(account: str, region: str) -> Iterator[None]:
     yield
 
 
+send_with_body = app._send_response
+
+
+async def send_response(send: Any, status: int, headers: Any, body: Any, **more: Any) -> None:
+    """ministack's own, for answers without a body too."""
+    await send_with_body(send, status, headers, b"" if body is None else body, **more)
+
+
 if __name__ == "__main__":
     threading.Thread(target=expire_for_ever, daemon=True, name="expiry").start()
     lambda_svc._poll_dynamodb_streams = Mappings().poll
-    main()
+    app._send_response = send_response
+    app.main()
