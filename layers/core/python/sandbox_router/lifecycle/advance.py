@@ -113,7 +113,7 @@ class Lifecycle:
             return None
         now = self.clock.now()
         work = self._work(box, cargo, patience)
-        if decide(box, now, armed=work.armed) is None and not self._misfiled(box, now):
+        if not (self._calls(work, now) or self._misfiled(box, now)):
             self._wake(box, box.due_at)
             return work
         claimed = self.store.claim(box, LEASE_MS)
@@ -122,6 +122,13 @@ class Lifecycle:
         fresh = self.store.load(sandbox_id) or box
         self._wake(fresh, max(fresh.lease_until, now + 1_000))
         return self._work(fresh, cargo, patience)
+
+    @staticmethod
+    def _calls(work: Work, now: int) -> bool:
+        """Is there something to do now, or before a waiting client's patience ends?"""
+        waits = work.box.state is State.STARTING and now < work.patience
+        until = work.patience - 1 if waits else now
+        return decide(work.box, until, armed=work.armed) is not None
 
     @staticmethod
     def _misfiled(box: Sandbox, now: int) -> bool:

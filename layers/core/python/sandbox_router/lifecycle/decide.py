@@ -158,7 +158,7 @@ def _starting(box: Sandbox, armed: bool) -> Agenda:
             yield (0, Doubt(n))
         case Outcome.UNKNOWN:
             again = armed and attempt.idempotent and attempt.asked < MAX_ASKS
-            yield (attempt.look_at, Ask(n) if again else Find(n))
+            yield (0, Ask(n)) if again else (attempt.look_at, Find(n))
             yield from _next(box, attempt, attempt.settle_until, armed)
         case Outcome.CREATED | Outcome.ADOPTED:
             yield (0, Serve(n)) if attempt.ready else (attempt.look_at, AwaitReady(n))
