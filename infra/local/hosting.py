@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -63,10 +64,28 @@ def find(state: State) -> Host | None:
 
 
 def start(state: State) -> Host:
-    """A new host in a session of its own: no signal meant for the router reaches it."""
-    state.host_json.unlink(missing_ok=True)
+    """A new host, or the one that is there after all: it is waited for, and never forgotten."""
+    child: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if (host := find(state)) is not None:
+            return host
+        if (child is None or child.poll() is not None) and not held(state):
+            if child is not None:
+                break
+            child = _spawn(state)
+        time.sleep(0.01)
+    if held(state):
+        raise HostFailed(unanswered(state))
+    if child is not None:
+        child.kill()
+    raise HostFailed(f"the provider host did not start; its last words: {_last_line(state)}")
+
+
+def _spawn(state: State) -> subprocess.Popen[bytes]:
+    """In a session of its own: no signal meant for the router reaches it."""
     with state.host_log.open("ab") as log:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [
                 *(sys.executable, "-m", "infra.local.host"),
                 *("--port", "0", "--state", str(state.host)),
@@ -79,15 +98,27 @@ def start(state: State) -> Host:
             start_new_session=True,
             umask=0o022,  # what sandboxes inherit is not this process's business
         )
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if child.poll() is not None:
-            break
-        if state.host_json.exists() and (host := find(state)) is not None:
-            return host
-        time.sleep(0.01)
-    child.kill()
-    raise HostFailed(f"the provider host did not start; its last words: {_last_line(state)}")
+
+
+def held(state: State) -> bool:
+    """Does a host hold its folder, whether or not it answers or has announced itself?"""
+    try:
+        with (state.host / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def unanswered(state: State) -> str:
+    """What to say of a host that holds its folder and does not answer."""
+    try:
+        pid = f" (pid {int(json.loads(state.host_json.read_text())['pid'])})"
+    except (OSError, ValueError, KeyError, TypeError):
+        pid = ""
+    return f"the provider host{pid} is there and does not answer"
 
 
 def stop(host: Host) -> bool:

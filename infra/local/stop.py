@@ -67,6 +67,9 @@ def _end_all(options: Options, state: State, env: Mapping[str, str]) -> int:
     if host is not None and not hosting.stop(host):
         print(f"The provider host (pid {host.process.pid}) does not stop.", file=sys.stderr)
         return FAILED
+    if host is None and hosting.held(state):
+        print(f"Sandboxes may still run: {hosting.unanswered(state)}.", file=sys.stderr)
+        return FAILED
     state.host_json.unlink(missing_ok=True)
     print("Nothing runs any more." if code == OK else "What may still run is said above.")
     return code
