@@ -27,13 +27,13 @@ def handler(call: Call, body: CreateBody, headers: CreateHeaders) -> Answer:
     )
     wait = WAIT if headers.wait is None else headers.wait
     reply = wiring.router().create(call.tenant, request, wait_seconds=wait)
-    return Answer(reply.status, reply.body, _headers(reply, headers.wait))
+    return Answer(reply.status, reply.body, _headers(call, reply, headers.wait))
 
 
-def _headers(reply: Reply, wait: int | None) -> dict[str, str]:
+def _headers(call: Call, reply: Reply, wait: int | None) -> dict[str, str]:
     found: dict[str, str] = {}
     if reply.sandbox_id is not None and reply.status in (201, 202):
-        found["Location"] = f"/v1/sandboxes/{reply.sandbox_id}"
+        found["Location"] = f"{call.place}/{reply.sandbox_id}"
     if reply.retry_after is not None:
         found["Retry-After"] = str(max(0, reply.retry_after))
     elif reply.status == 202:

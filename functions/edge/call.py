@@ -34,6 +34,11 @@ class Call:
         text = str((self.event.get("requestContext") or {}).get("requestId") or "")
         return text if _REQUEST_ID.fullmatch(text) else str(uuid.uuid4())
 
+    @property
+    def place(self) -> str:
+        """The path as the client has it: a gateway may serve ours below a stage."""
+        return str((self.event.get("requestContext") or {}).get("path") or self.row.path)
+
     @cached_property
     def principal(self) -> Principal:
         """The caller; raises Unauthenticated."""

@@ -125,7 +125,7 @@ def _context(call: Call, target: Target, now: datetime) -> dict[str, Any]:
         "extendedRequestId": call.request_id,
         "httpMethod": call.method,
         "identity": {"sourceIp": call.client, "userAgent": call.header("user-agent")},
-        "path": f"/{STAGE}{call.path}",
+        "path": call.path,  # as behind a domain of one's own: no stage in front
         "protocol": call.protocol,
         "requestId": call.request_id,
         "requestTime": now.astimezone(UTC).strftime("%d/%b/%Y:%H:%M:%S +0000"),
