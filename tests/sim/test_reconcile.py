@@ -43,6 +43,7 @@ def passes(world: World, count: int) -> None:
     world.run_until(world.clock.now() + count * RECONCILE_MS + 1)
 
 
+@pytest.mark.case("A7")
 def test_only_what_is_provably_ours_and_nobodys_is_destroyed() -> None:
     world = World(nets=NETS, limits=False)
     hour = 3_600_000
@@ -111,6 +112,7 @@ def test_reconcile_alone_ends_an_expired_sandbox() -> None:
     assert vendor.deleted_by_us
 
 
+@pytest.mark.case("A3")
 def test_a_list_that_shows_the_dead_changes_nothing() -> None:
     world = World(nets=NETS, limits=False)
     reply = world.create(ttl=3600)
@@ -162,6 +164,7 @@ def some(world: World, ids: list[str]) -> tuple[Instance, ...]:
     return tuple(alpha._seen(alpha.boxes[i]) for i in ids)
 
 
+@pytest.mark.case("A22")
 def test_an_orphan_on_a_later_page_is_found() -> None:
     world = World(nets=NETS, limits=False)
     ids = [born(world, tags(whose="other")) for _ in range(250)]
@@ -182,6 +185,7 @@ def test_an_orphan_on_a_later_page_is_found() -> None:
     assert report.destroyed == [orphan]
 
 
+@pytest.mark.case("A22")
 def test_a_cursor_that_comes_back_ends_the_pass_and_says_so() -> None:
     world = World(nets=NETS)
     paged = Paged(world, {None: InstancePage((), "a"), "a": InstancePage((), "a")})
