@@ -95,6 +95,7 @@ def data_of(frame: str) -> str:
     )
 
 
+@pytest.mark.case("A20")
 def test_chunks_arrive_over_http_as_they_are_written(
     world: World, url: str, talker: Talker
 ) -> None:

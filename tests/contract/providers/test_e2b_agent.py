@@ -143,6 +143,7 @@ def test_a_command_that_envd_ends_at_its_timeout_timed_out(ending: bytes) -> Non
     assert seen == [Output("stdout", b"x"), Exit(None, timed_out=True)]
 
 
+@pytest.mark.case("A19")
 def test_a_stream_that_does_not_end_at_the_timeout_is_left_and_the_command_killed() -> None:
     with ExitStack() as stack:
         chunk = start() + out(b"x")

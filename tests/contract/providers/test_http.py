@@ -41,6 +41,7 @@ def asked(
     return http, Call("POST", f"{there.url}/x", "account", timeout, limit=limit)
 
 
+@pytest.mark.case("A17")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_never_followed(stack: ExitStack, status: int) -> None:
     elsewhere = stack.enter_context(peer(says(OK)))

@@ -147,11 +147,13 @@ def _first(story: Story, plain: int) -> int:
     return 0 if story is create_and_fail_over else plain
 
 
+@pytest.mark.case("A21")
 def test_a_retry_after_any_crash_finds_one_sandbox(deploy: Deploy) -> None:
     stories = (create, create_and_fail_over, create_and_destroy)
     every_point(deploy, retried, all_points(deploy, LONG, *stories))
 
 
+@pytest.mark.case("A21")
 def test_without_a_retry_nothing_is_left_after_the_lifetime(deploy: Deploy) -> None:
     points = all_points(deploy, TTL, create, create_and_fail_over)
     plain = sum(story is create for story, _ in points)

@@ -49,6 +49,7 @@ def scene(caplog: pytest.LogCaptureFixture) -> Scene:
 FAULTS = ["ok", "lost", "cut", "capacity", "forbidden", "invalid", "unauthorized"]
 
 
+@pytest.mark.case("A18")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("wait", [0.0, 20.0])
 def test_no_store_queue_log_or_answer_ever_holds_a_value(
@@ -116,6 +117,7 @@ def test_without_env_nothing_is_ever_sealed(scene: Scene) -> None:
     assert scene.box().sealed is None
 
 
+@pytest.mark.case("A18")
 def test_a_provider_that_quotes_it_is_not_quoted(scene: Scene) -> None:
     def quote(order: Order) -> None:
         raise Rejected from ValueError(f"bad env {order.cargo.env['TOKEN'].reveal()}")

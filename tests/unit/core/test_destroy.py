@@ -102,6 +102,7 @@ def test_a_destroy_before_anybody_was_asked_asks_nobody(scene: Scene) -> None:
     assert scene.calls() == 0
 
 
+@pytest.mark.case("A4")
 def test_a_destroy_that_the_provider_refuses_is_repeated_until_it_is_done(scene: Scene) -> None:
     """A4: 401, 429, a timeout, then done."""
     id_ = running(scene)
@@ -115,6 +116,7 @@ def test_a_destroy_that_the_provider_refuses_is_repeated_until_it_is_done(scene:
     assert box.attempts[0].outcome is Outcome.GONE
 
 
+@pytest.mark.case("A4")
 def test_an_instance_the_provider_does_not_know_is_gone_at_once(scene: Scene) -> None:
     id_ = running(scene)
     scene.living()[0].dead_at = scene.clock.now()
@@ -138,6 +140,7 @@ def test_a_confirming_look_that_fails_confirms_nothing(scene: Scene) -> None:
     assert ops(scene, "get") == 3
 
 
+@pytest.mark.case("A5")
 def test_a_provider_that_refuses_to_destroy_what_starts_is_asked_until_it_does(
     scene: Scene,
 ) -> None:
@@ -159,6 +162,7 @@ def test_a_provider_that_refuses_to_destroy_what_starts_is_asked_until_it_does(
     assert max(b - a for a, b in itertools.pairwise(times)) <= 60_000
 
 
+@pytest.mark.case("A6")
 def test_a_destroy_during_the_create_wins_and_leaves_nothing(scene: Scene) -> None:
     """A6 (b): the create succeeds after the wish; it answers 409 and never shows running."""
 
@@ -175,6 +179,7 @@ def test_a_destroy_during_the_create_wins_and_leaves_nothing(scene: Scene) -> No
     assert scene.ask().body == reply.body
 
 
+@pytest.mark.case("A6")
 def test_a_destroy_outlives_the_process_that_acknowledged_it(scene: Scene) -> None:
     """A6 (a): the process dies right after the wish is stored."""
     id_ = running(scene)
@@ -286,6 +291,7 @@ def test_what_is_wished_away_serves_nobody_though_a_dead_worker_still_holds_it(
         scene.router.run(TENANT, id_, Command(shell="true"))
 
 
+@pytest.mark.case("A11")
 def test_a_lease_always_ends_within_fifteen_minutes(scene: Scene) -> None:
     """A11, at every port call of a life with crashes."""
     seen: set[int] = set()

@@ -50,6 +50,7 @@ def test_another_pool_is_asked_after(scene: Scene, failure: type[Refused]) -> No
     assert len(scene.living()) == 1
 
 
+@pytest.mark.case("A9")
 @pytest.mark.parametrize("failure", FINAL[:-1], ids=lambda cls: cls.__name__)
 def test_nobody_else_is_asked_after(scene: Scene, failure: type[Refused]) -> None:
     scene.vendor().answers["create"] = [failure()]

@@ -49,6 +49,7 @@ def extended(scene: Scene, id_: str, seconds: int, *, shorten: bool = False) -> 
     return scene.router.extend(TENANT, id_, seconds, shorten=shorten).expires_at
 
 
+@pytest.mark.case("A8")
 def test_a_resume_tells_the_provider_the_time_that_is_left(scene: Scene) -> None:
     """A8: 1800 s asked, paused at 600 s, resumed at 900 s."""
     box = scene.made(ttl_seconds=1800)

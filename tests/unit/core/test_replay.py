@@ -71,11 +71,13 @@ def test_another_body_is_refused_while_the_first_is_handed_over(scene: Scene) ->
     other(scene)
 
 
+@pytest.mark.case("A12")
 def test_another_body_is_refused_while_the_first_is_with_the_provider(scene: Scene) -> None:
     scene.vendor().on_create = lambda order: other(scene)
     assert scene.ask().status == 201
 
 
+@pytest.mark.case("A12")
 @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.DESTROYED])
 def test_another_body_is_refused_when_the_first_ran(scene: Scene, state: State) -> None:
     id_ = scene.ask().sandbox_id or ""
@@ -93,6 +95,7 @@ def test_another_body_is_refused_when_the_first_was_refused(scene: Scene) -> Non
     other(scene)
 
 
+@pytest.mark.case("A12")
 def test_another_body_is_refused_when_the_first_died_and_its_lease_is_over(scene: Scene) -> None:
     scene.crash_at = 6
     assert scene.create() is None
@@ -120,6 +123,7 @@ def test_a_dead_workers_create_is_resumed_under_the_same_names_when_its_lease_is
     assert len({subject for op, subject in scene.vendor().calls if op == "create"}) == 1
 
 
+@pytest.mark.case("A9")
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [
@@ -201,6 +205,7 @@ def test_a_key_is_forgotten_a_day_after_its_sandboxs_deadline_and_not_before(sce
     assert scene.ask(ttl_seconds=60).sandbox_id != first.sandbox_id
 
 
+@pytest.mark.case("A13")
 @pytest.mark.parametrize("fault", ["ok", "lost", "capacity", "forbidden"])
 @pytest.mark.parametrize("moment", range(1, 14))
 def test_two_first_requests_at_once_make_one_sandbox_wherever_they_interleave(

@@ -123,6 +123,7 @@ def test_a_batch_looks_at_each_and_names_what_failed(
     assert "CANARY" not in logged.getvalue()
 
 
+@pytest.mark.case("A14")
 def test_a_bad_message_between_good_ones_fails_only_itself(world: World) -> None:
     first, last = (box_to_destroy(world) for _ in range(2))
     event = batch(message(first), "not json", message(last))
@@ -145,6 +146,7 @@ def box_to_destroy(world: World) -> str:
     return box
 
 
+@pytest.mark.case("A14")
 def test_a_batch_that_fails_whole_lists_all_and_does_not_raise(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
