@@ -12,7 +12,7 @@ def test_a_create_answers_201_with_its_location(world: World) -> None:
     assert got.status == 201
     assert got.json["state"] == "running"
     assert got.json["env_names"] == ["A"]
-    assert got.headers["location"] == f"/v1/sandboxes/{got.json['id']}"
+    assert got.headers["location"] == f"/v/v1/sandboxes/{got.json['id']}"  # below the stage
     assert got.headers["x-request-id"] == REQUEST_ID
     assert float(got.headers["x-router-overhead-ms"]) >= 0
     assert got.headers["content-type"] == "application/json"
@@ -24,7 +24,7 @@ def test_a_create_that_waits_for_nothing_answers_202(world: World) -> None:
     got = call("create_sandbox", body={}, headers={"Prefer": "wait=0"})
     assert got.status == 202
     assert got.json["state"] == "starting"
-    assert got.headers["location"] == f"/v1/sandboxes/{got.json['id']}"
+    assert got.headers["location"] == f"/v/v1/sandboxes/{got.json['id']}"  # below the stage
     assert int(got.headers["retry-after"]) >= 1
     assert got.headers["preference-applied"] == "wait=0"
     assert world.first.calls == []
