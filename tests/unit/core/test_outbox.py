@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sandbox_router.lifecycle.outbox import PLACE, Outbox, event_of
+from sandbox_router.lifecycle.outbox import Outbox, event_of
 from sandbox_router.model.event import Event
 from sandbox_router.model.failure import StoreBusy
-from sandbox_router.store import Entry, Logged, Store
+from sandbox_router.store import OUTBOX, Entry, Logged, Store
 from tests.fakes.bus import MemoryBus
 from tests.fakes.clock import FakeClock
 from tests.fakes.ids import FakeIds
@@ -192,5 +192,5 @@ def test_silence_writes_nothing(changes: Changes, bus: MemoryBus) -> None:
     box = outbox(changes, bus)
     for _ in range(3):
         assert box.drain() == 0
-    assert changes.table.get(PLACE) is None
+    assert changes.table.get(OUTBOX) is None
     assert json.dumps(bus.letters) == "[]"

@@ -36,7 +36,7 @@ from .reconcile.pool import Reconcile, Report
 from .routing.order import route
 from .routing.route import Route
 from .session.live import Session
-from .store import SHARDS, Store, Unreadable
+from .store import SHARDS, Store, Unreadable, api_key
 
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ class Router:
 
     def authenticate(self, key: Secret) -> Principal | None:
         """Whose key this is, if it is one."""
-        item = self._store.get((f"KEY#{self._digest(key)}", "A"))
+        item = self._store.get(api_key(self._digest(key)))
         if item is None:
             return None
         scopes = item["scopes"]
@@ -195,7 +195,7 @@ class Router:
         digest = self._digest(key)
         key_id = f"key-{digest[:16]}"
         item = {"tenant": tenant, "key_id": key_id, "scopes": list(scopes)}
-        self._store.put((f"KEY#{digest}", "A"), item)
+        self._store.put(api_key(digest), item)
         return key_id
 
     def _seen(self, tenant: str, sandbox_id: str) -> Sandbox:

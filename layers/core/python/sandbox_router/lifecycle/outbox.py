@@ -14,11 +14,9 @@ from typing import Any
 from ..model.event import Event
 from ..model.view import timestamp
 from ..ports import Bus, DeadLetters
-from ..store import Logged, Store, logged
+from ..store import OUTBOX, Logged, Store, logged
 
 STATE, FAILOVER = "sandbox.state.changed", "sandbox.failover"
-PLACE = ("OUTBOX", "A")
-"""Where the place in the table's changes is kept."""
 
 Changes = Callable[[str | None], tuple[Sequence[Mapping[str, Any]], str | None]]
 """Items stored after a place, in order, and the place behind them; None is the beginning."""
@@ -43,12 +41,12 @@ class Outbox:
                 self._bus.publish(events)
                 # Only now: a place kept too early would lose events, one kept late repeats some.
                 # Without events it is not kept, since keeping it is a change itself.
-                self._store.put(PLACE, {"place": following})
+                self._store.put(OUTBOX, {"place": following})
             place = self._place = following
             told += len(events)
 
     def _kept(self) -> str | None:
-        item = self._store.get(PLACE)
+        item = self._store.get(OUTBOX)
         return None if item is None else str(item["place"])
 
 

@@ -13,7 +13,7 @@ from ..model.failure import ProviderFailure
 from ..model.naming import SANDBOX_ID, TENANT, attempt_of
 from ..model.sandbox import Outcome, Sandbox, Wish
 from ..ports import Clock, Ids, Instance, Pools, Provider
-from ..store import Entry, Store, Unreadable
+from ..store import Entry, Store, Unreadable, sighting_key
 from .compare import REPORTED, Verdict, compare, ripe
 
 PAGES = 200
@@ -129,7 +129,7 @@ class Reconcile:
     def _end(self, provider: Provider, found: _Found) -> None:
         """Ours and nobody's: marked at the first sight, destroyed at a later one."""
         report, instance, now = found.report, found.instance, self._clock.now()
-        key = (f"SEEN#{report.pool_id}#{instance.id}", "A")
+        key = sighting_key(report.pool_id, instance.id)
         mark = self._store.get(key)
         if mark is None:
             keep = now // 1000 + SEEN_SECONDS

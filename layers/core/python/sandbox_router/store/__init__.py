@@ -1,9 +1,22 @@
 """The one store: `store` reads, claims and saves; `items` is the layout, `codec` the spelling."""
 
-from .items import SHARDS, Change, Entry, KeyRecord, Logged, Result, finished, logged
+from .items import (
+    OUTBOX,
+    SHARDS,
+    Change,
+    Entry,
+    KeyRecord,
+    Logged,
+    Result,
+    api_key,
+    finished,
+    logged,
+    sighting_key,
+)
 from .store import ClaimLost, News, Store, Unreadable
 
 __all__ = [
+    "OUTBOX",
     "SHARDS",
     "Change",
     "ClaimLost",
@@ -14,6 +27,8 @@ __all__ = [
     "Result",
     "Store",
     "Unreadable",
+    "api_key",
     "finished",
     "logged",
+    "sighting_key",
 ]

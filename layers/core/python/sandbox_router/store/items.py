@@ -6,8 +6,11 @@ LOG#<id>   <time>#…   audit entries, written with the decisions they tell of: 
 IDEM#<tenant>#<hash>  an idempotency key, its request hash and first settled result
 GUARD#<id>            expires after the deadline; its expiry alone would find the sandbox again
 KEY#<hash>            an API key, by keyed hash
-POOL#<id>             a pool's health: broken since when, cooling until when
+POOL#<id>   HEALTH    a pool's health: broken since when, cooling until when
+POOL#<id>   SEEN#…    since when an instance that no record knows is seen there
 OUTBOX                how far the audit entries were told, where the table has no stream
+
+The roles on AWS end at these prefixes (`infra.cloud.grants`): a new one must be granted there.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from ..table import (
 from .codec import decode, encode
 
 LOG = "LOG#"
+OUTBOX: Key = ("OUTBOX", "A")
 SHARDS = 16
 DAY = 86_400
 KEY_DAYS, RECORD_DAYS = 1, 30
@@ -114,14 +118,24 @@ def attempt_key(sandbox_id: str, n: int) -> Key:
     return (f"SBX#{sandbox_id}", f"B#{n:03d}")
 
 
-def idempotency_key(box: Sandbox) -> Key:
-    """Where the key's record of a sandbox is; it must have one."""
-    return (f"IDEM#{box.tenant}#{box.key_hash}", "A")
+def idempotency_key(tenant: str, key_hash: str | None) -> Key:
+    """Where an idempotency key's record is."""
+    return (f"IDEM#{tenant}#{key_hash}", "A")
+
+
+def api_key(digest: str) -> Key:
+    """Where an API key is."""
+    return (f"KEY#{digest}", "A")
 
 
 def health_key(pool_id: str) -> Key:
     """Where a pool's health is."""
     return (f"POOL#{pool_id}", "HEALTH")
+
+
+def sighting_key(pool_id: str, instance_id: str) -> Key:
+    """Where the first sighting of an instance without a record is."""
+    return (f"POOL#{pool_id}", f"SEEN#{instance_id}")
 
 
 def shard_of(sandbox_id: str) -> str:
@@ -228,11 +242,15 @@ def key_writes(change: Change) -> list[Write]:
     if box.key_hash is None:
         return []
     if change.frees_key:
-        return [Delete(idempotency_key(box), (*missing(), *_owned(box)))]
+        return [Delete(_key_of(box), (*missing(), *_owned(box)))]
     if change.result is None:
         return []
     kept = {"result_status": change.result.status, "result_body": change.result.body}
-    return [Update(idempotency_key(box), set=kept, when=_owned(box))]
+    return [Update(_key_of(box), set=kept, when=_owned(box))]
+
+
+def _key_of(box: Sandbox) -> Key:
+    return idempotency_key(box.tenant, box.key_hash)
 
 
 def _owned(box: Sandbox) -> Condition:
@@ -252,7 +270,7 @@ def retention_writes(before: Sandbox, after: Sandbox, now: int) -> list[Write]:
         writes.append(guard_put(after))
         if after.key_hash is not None:
             keep = {TTL: after.expires_at // 1000 + KEY_DAYS * DAY}
-            writes.append(Update(idempotency_key(after), set=keep, when=_owned(after)))
+            writes.append(Update(_key_of(after), set=keep, when=_owned(after)))
     if finished(after) and not finished(before):
         end = {TTL: now + RECORD_DAYS * DAY}
         writes.append(Update(record_key(after.id), set=end))

@@ -93,7 +93,8 @@ class Store:
         if box.key_hash is not None:
             expired = (Test(TTL, "<", self._clock.now() // 1000),)
             free = (*missing(), expired)
-            writes.insert(0, Put(idempotency_key(box), key_item(box), free))
+            key = idempotency_key(box.tenant, box.key_hash)
+            writes.insert(0, Put(key, key_item(box), free))
         try:
             self._write(*writes)
         except ConditionFailed as failed:
@@ -109,7 +110,7 @@ class Store:
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
         """An idempotency key's record, if it is kept."""
-        item = self.get((f"IDEM#{tenant}#{key_hash}", "A"))
+        item = self.get(idempotency_key(tenant, key_hash))
         if item is None or integer(item[TTL]) < self._clock.now() // 1000:
             return None
         return key_record_of(item)
@@ -161,7 +162,8 @@ class Store:
             old = failed.old[0]
             if old is not None:
                 raise (News if old.get("epoch") == after.epoch else ClaimLost) from None
-            key = idempotency_key(after)  # another sandbox's by now, after a lost acknowledgement
+            # Another sandbox's by now, after a lost acknowledgement.
+            key = idempotency_key(after.tenant, after.key_hash)
             self._commit(after, [write for write in writes if write.key != key])
 
     def set_aside(self, sandbox_id: str) -> None:
@@ -267,7 +269,7 @@ class Store:
         return self._tried(lambda: self._table.get(key))
 
     def put(self, key: Key, item: Item) -> None:
-        """Keep an item of another kind (an API key)."""
+        """Keep an item of another kind: an API key, a sighting, a place in the outbox."""
         self._write(Put(key, item))
 
     def drop(self, key: Key) -> None:
