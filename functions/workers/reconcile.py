@@ -13,7 +13,7 @@ def reconcile() -> int:
     destroyed = 0
     for report in wiring.router().reconcile():
         destroyed += len(report.destroyed)
-        level = log().info if report.complete else log().error
+        level = log().info if report.complete and not report.failed else log().error
         level(
             "reconciled",
             extra={

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..model.failure import ProviderFailure
+from ..model.failure import Failure
 from ..model.naming import SANDBOX_ID, TENANT, attempt_of
 from ..model.sandbox import Outcome, Sandbox, Wish
 from ..ports import Clock, Ids, Instance, Pools, Provider
@@ -25,7 +25,9 @@ SEEN_SECONDS = 3_600
 
 @dataclass
 class Report:
-    """One pass over a pool. complete: the list came to its end; endless: its cursor came back."""
+    """One pass over a pool. complete: the list came to its end; endless: its cursor came back.
+    failed: the code of the last thing that could not be done.
+    """
 
     pool_id: str
     verdicts: dict[str, int] = field(default_factory=dict)
@@ -37,7 +39,7 @@ class Report:
 
 
 class Reconcile:
-    """Compares what a pool runs with what we know. Raises nothing a provider did."""
+    """Compares what a pool runs with what we know. Raises no Failure."""
 
     def __init__(
         self,
@@ -58,14 +60,17 @@ class Reconcile:
         }
 
     def pool(self, pool_id: str) -> Report:
-        """One pass; an instance that cannot be dealt with does not keep the others from it."""
-        report, provider = Report(pool_id), self._pools.provider(pool_id)
+        """One pass; an instance that cannot be dealt with does not keep the others from it, nor a
+        pool the other pools.
+        """
+        report = Report(pool_id)
         cursor: str | None = None
         cursors: set[str] = set()
         for _ in range(PAGES):
             try:
+                provider = self._pools.provider(pool_id)
                 page = provider.instances(cursor)
-            except ProviderFailure as failure:
+            except Failure as failure:
                 report.failed = failure.code
                 return report
             for instance in page.instances:
@@ -78,23 +83,22 @@ class Reconcile:
         return report
 
     def _one(self, provider: Provider, report: Report, instance: Instance) -> None:
-        sandbox_id = instance.tags.get(SANDBOX_ID)
         try:
-            box = None if sandbox_id is None else self._store.load(sandbox_id)
+            self._judged(provider, report, instance)
         except Unreadable:  # somebody's record all the same: not an orphan
             report.reported.append(instance.id)
-            return
+        except Failure as failure:
+            report.failed = failure.code
+
+    def _judged(self, provider: Provider, report: Report, instance: Instance) -> None:
+        sandbox_id = instance.tags.get(SANDBOX_ID)
+        box = None if sandbox_id is None else self._store.load(sandbox_id)
         verdict = compare(instance, box, self._clock.now(), self._deployment)
         report.verdicts[verdict] = report.verdicts.get(verdict, 0) + 1
         if verdict in REPORTED:
             report.reported.append(instance.id)
-        act = self._acts.get(verdict)
-        if act is None:
-            return
-        try:
+        if (act := self._acts.get(verdict)) is not None:
             act(provider, _Found(report, instance, box))
-        except ProviderFailure as failure:
-            report.failed = failure.code
 
     def _wake(self, provider: Provider, found: _Found) -> None:
         """No queue in between: it may be what is broken."""
