@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 
 from adapters.embedded.queue import SqliteQueue
@@ -23,6 +24,7 @@ from infra.local import pools
 from infra.local.authorizer import Authorizer
 from infra.local.crash import Counter, acting
 from infra.local.feed import Feed
+from infra.local.forgetful import Forgetful
 from infra.local.gateway import Gateway
 from infra.local.hosting import Host
 from infra.local.invocation import undisturbed
@@ -49,11 +51,12 @@ FOREVER = 2**53
 
 @dataclass(frozen=True)
 class Assembly:
-    """A Router over one state folder, its backend, and the counter of a crash test."""
+    """A Router over one state folder, its backend, the counter of a crash test, and its sweep."""
 
     router: Router
     backend: wiring.Backend
     counter: Counter | None
+    sweep: Callable[[], object]
 
     @classmethod
     def of(cls, options: Options, state: State, host: Host, env: Mapping[str, str]) -> Assembly:
@@ -64,10 +67,14 @@ class Assembly:
         release(backend)
         counter = None if options.crash_at is None else Counter(options.crash_at, state.calls)
         wrap = wiring.as_it_is if counter is None else counter.wrap
-        router = wiring.build(settings, wrap, backend)
+        queue = backend.queue if "queue" in options.nets else Forgetful(backend.queue)
+        router = wiring.build(settings, wrap, replace(backend, queue=queue))
         wiring.use(lambda _: router, settings)
         wiring.outward().sources()  # what is wrong with them shows now, not at the first event
-        return cls(router, backend, counter)
+        sweep = (
+            partial(queue.keeping, router.sweep) if isinstance(queue, Forgetful) else router.sweep
+        )
+        return cls(router, backend, counter, sweep)
 
     def api_key(self, state: State) -> str:
         """The key in the state folder, made or replaced when the store does not know it."""
@@ -92,7 +99,7 @@ class Assembly:
         return WorkerLoop(
             queue,
             self._advance,
-            self.router.sweep if "sweep" in nets else _nothing,
+            self.sweep if "sweep" in nets else _nothing,
             self.backend.clock,
             chores=(
                 (RECONCILE_SECONDS, reconcile if "reconcile" in nets else _nothing),

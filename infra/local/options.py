@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-NETS = frozenset({"sweep", "reconcile"})
-"""Those that can be switched off for a test; the provider's own is the host's."""
+NETS = frozenset({"queue", "sweep", "reconcile"})
+"""Those that can be switched off for a test; the provider's own is the host's. `queue`: messages
+that the writers of deadlines send.
+"""
 DEFAULT_PORT = 8080
 
 

@@ -40,6 +40,7 @@ class Deployment:
         self.root = root
         self.state = root / "state"
         self.env = {**os.environ, "PORT": "0", "STATE": str(self.state), **env}
+        self.command = COMMAND
         self.router: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.start_seconds = 0.0
@@ -52,7 +53,7 @@ class Deployment:
         began = time.monotonic()
         with self.output.open("wb") as out:
             self.router = subprocess.Popen(
-                COMMAND,
+                self.command,
                 cwd=ROOT,
                 env=self.env | env,
                 stdout=out,
