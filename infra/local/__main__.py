@@ -1,7 +1,7 @@
 """The router on this machine: python -m infra.local [run|stop|status|event FILE]
 
 The environment says where and how: PORT (8080; 0 takes a free one), STATE (.state), and for tests
-NETS (which nets to keep: sweep, reconcile) and CRASH_AT (die before this port call).
+NETS (which nets to keep: queue, sweep, reconcile) and CRASH_AT (die before this port call).
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from infra.local.event import event
 from infra.local.options import BadOption, Options
-from infra.local.run import UNUSABLE, run
+from infra.local.run import FAILED, UNUSABLE, run
 from infra.local.status import status
 from infra.local.stop import stop
+from sandbox_router.model.failure import StoreBusy
+from sandbox_router.table import TableError
 
-COMMANDS = {"run": run, "stop": stop, "status": status}
+Command = Callable[[Options, Mapping[str, str]], int]
+COMMANDS: Mapping[str, Command] = {"run": run, "stop": stop, "status": status}
 
 
 def main() -> int:
@@ -36,12 +40,21 @@ def main() -> int:
     env = dict(os.environ)
     os.umask(0o077)
     try:
-        return command(Options.of(env), env)
+        return _done(command, Options.of(env), env)
     except BadOption as error:
         print(error, file=sys.stderr)
         return UNUSABLE
     except KeyboardInterrupt:
         return 130
+
+
+def _done(command: Command, options: Options, env: Mapping[str, str]) -> int:
+    try:
+        return command(options, env)
+    except (OSError, TableError, StoreBusy) as error:  # a full disk, most of the time
+        why = error if isinstance(error, OSError) else "the records take no write now"
+        print(f"STATE={options.state}: {why}", file=sys.stderr)
+        return FAILED
 
 
 if __name__ == "__main__":

@@ -137,8 +137,11 @@ def write_private(path: Path, data: bytes) -> None:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(file, data + b"\n")
-        os.fsync(file)
-    finally:
-        os.close(file)
-    fresh.replace(path)
+        with os.fdopen(file, "wb") as out:  # all of it: a bare write may stop where the disk does
+            out.write(data + b"\n")
+            out.flush()
+            os.fsync(file)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
