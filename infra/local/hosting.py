@@ -114,11 +114,9 @@ def held(state: State) -> bool:
 
 def unanswered(state: State) -> str:
     """What to say of a host that holds its folder and does not answer."""
-    try:
-        pid = f" (pid {int(json.loads(state.host_json.read_text())['pid'])})"
-    except (OSError, ValueError, KeyError, TypeError):
-        pid = ""
-    return f"the provider host{pid} is there and does not answer"
+    return (
+        f"the provider host of {state.host} does not answer ({state.host_json} names its process)"
+    )
 
 
 def stop(host: Host) -> bool:
