@@ -106,5 +106,7 @@ clean: ## remove the venvs, what was built and the caches; records of sandboxes 
 	@rm -rf $(VENV) .venv-deploy .venv-ministack .build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-chaos: ; @echo "make $@ comes with part 3" >&2; exit 2
+chaos: setup-test ## kills and stops of real processes under load (KILLS=, SEED=, CLIENTS=)
+	@$(PY) -m tests.local.chaos
+
 bench: ; @echo "make $@ comes with part 7" >&2; exit 2
