@@ -76,7 +76,6 @@ def test_a_new_process_reads_the_same_end_and_not_a_fresh_one(scene: Scene) -> N
         assert asked(scene) == ["beta"]
     assert ends(scene)["alpha"] == end
     scene.clock.sleep(0.001)
-    scene.boot()
     assert asked(scene) == ["alpha"]
 
 
