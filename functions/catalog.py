@@ -34,9 +34,9 @@ class Grant(StrEnum):
     WRITE = "write"  # what READ reads
 
 
-_HOLDS = (Grant.PEPPER, Grant.POOLS, Grant.SEAL)  # a Router is made of these
+_HOLDS = (Grant.PEPPER, Grant.POOLS)  # a Router is made of these
 SHOWS = (*_HOLDS, Grant.READ)
-MOVES = (*SHOWS, Grant.SEND, Grant.WRITE)
+MOVES = (*SHOWS, Grant.SEAL, Grant.SEND, Grant.WRITE)
 
 
 @dataclass(frozen=True)

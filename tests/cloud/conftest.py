@@ -33,12 +33,16 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def buffered(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """The stacks for this machine's architecture and Python, without streaming."""
-    return _made(tmp_path_factory.mktemp("cdk-here") / "out", **Assembly.here(), streaming="off")
+    """The stacks for this machine's architecture and Python, without streaming: made
+    by the command line, as `make deploy` does it.
+    """
+    return _made(
+        tmp_path_factory.mktemp("cdk-here") / "out", cli=True, **Assembly.here(), streaming="off"
+    )
 
 
-def _made(out: Path, **context: str) -> Assembly:
+def _made(out: Path, *, cli: bool = False, **context: str) -> Assembly:
     try:
-        return synthesise(out, **context)
+        return synthesise(out, cli=cli, **context)
     except Missing as missing:
         pytest.skip(f"{MISSING_HERE} {missing}")

@@ -1,4 +1,4 @@
-"""The CDK app run for the tests: in its own environment, without the command line of CDK."""
+"""The CDK app run for the tests, in its own environment."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-deploy/bin/python"
+CDK = ROOT / ".venv-deploy/node_modules/.bin/cdk"
 NODE = 20
 SECONDS = 240
 Resource = dict[str, Any]
@@ -90,19 +91,27 @@ def need_node() -> None:
         raise Missing(f"Node {NODE} or newer; it is {version}")
 
 
-def synthesise(out: Path, **context: str) -> Assembly:
-    """Run the app with this context; raises Missing."""
+def synthesise(out: Path, *, cli: bool = False, **context: str) -> Assembly:
+    """Run the app with this context, by CDK's command line or by itself; raises Missing."""
     need_node()
     if not PYTHON.exists():
         raise Missing("CDK in .venv-deploy (`make setup-deploy` puts it there)")
-    env = {**os.environ, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps(context)}
+    if cli:
+        given = [word for key, value in context.items() for word in ("-c", f"{key}={value}")]
+        _run([str(CDK), "synth", "--quiet", "--output", str(out), *given], ROOT / "infra/cloud")
+    else:
+        named = {"CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps(context)}
+        _run([str(PYTHON), "-m", "infra.cloud"], ROOT, **named)
+    return Assembly(out)
+
+
+def _run(command: list[str], cwd: Path, **env: str) -> None:
     done = subprocess.run(
-        [str(PYTHON), "-m", "infra.cloud"],
-        cwd=ROOT,
-        env=env,
+        command,
+        cwd=cwd,
+        env={**os.environ, "CDK_DISABLE_CLI_TELEMETRY": "1", **env},
         capture_output=True,
         text=True,
         timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    return Assembly(out)

@@ -17,7 +17,7 @@ RUNS = {
     "xray:PutTelemetryRecords *",
     "xray:PutTraceSegments *",
 }
-ROUTER = {f"secretsmanager:GetSecretValue {name}" for name in ("pepper", "pools", "vault")}
+ROUTER = {f"secretsmanager:GetSecretValue {name}" for name in ("pepper", "pools")}
 READS = {f"dynamodb:{action} table" for action in ("GetItem", "Query")}
 WRITES = {
     f"dynamodb:{action}Item table" for action in ("ConditionCheck", "Delete", "Put", "Update")
@@ -34,7 +34,7 @@ TAKES = {
     for queue in ("create", "teardown")
 }
 SHOWS = RUNS | ROUTER | READS
-MOVES = SHOWS | WRITES | SENDS
+MOVES = SHOWS | WRITES | SENDS | {"secretsmanager:GetSecretValue vault"}
 FOLLOWS = {
     *(f"dynamodb:{a} stream" for a in ("DescribeStream", "GetRecords", "GetShardIterator")),
     "dynamodb:ListStreams *",

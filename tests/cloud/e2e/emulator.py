@@ -7,6 +7,7 @@ temporary files, and theirs, are in a folder that goes with it.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -17,11 +18,10 @@ from botocore.config import Config  # type: ignore[import-untyped]
 
 from tests.cloud.e2e.processes import Child, free_port, listening
 from tests.cloud.ministack import fixups
-from tests.cloud.synthesis import ROOT, Assembly, Missing, need_node
+from tests.cloud.synthesis import CDK, ROOT, Assembly, Missing, need_node
 
 PYTHON = ROOT / ".venv-ministack/bin/python"
 LAUNCHER = ROOT / "tests/cloud/ministack/launcher.py"
-CDK = ROOT / ".venv-deploy/node_modules/.bin/cdk"
 REGION, ACCOUNT = "us-east-1", "000000000000"
 CONCURRENCY = 16
 """Functions at once; each is a process of 30 to 55 MB."""
@@ -103,4 +103,7 @@ class Emulator:
             fixups.apply(self.client, f"{assembly.name}-{name}", template)
 
     def end(self) -> None:
+        """End it with its functions; of its files only the log stays."""
         self.process.end()
+        shutil.rmtree(self.temporary)
+        assert self.process.children() == {}

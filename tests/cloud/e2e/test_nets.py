@@ -54,8 +54,12 @@ def without_sweep(cloud: Cloud) -> Iterator[None]:
 
 def forget_messages(cloud: Cloud) -> None:
     """A queue that lost what its writers sent."""
+    sqs = cloud.emulator.client("sqs")
     for name in ("CREATE_QUEUE_URL", "TEARDOWN_QUEUE_URL"):
-        cloud.emulator.client("sqs").purge_queue(QueueUrl=cloud.variables[name])
+        sqs.purge_queue(QueueUrl=cloud.variables[name])
+        counts = sqs.get_queue_attributes(QueueUrl=cloud.variables[name], AttributeNames=["All"])
+        waiting = {k: v for k, v in counts["Attributes"].items() if k.startswith("Approximate")}
+        assert set(waiting.values()) == {"0"}
 
 
 def short_lived(cloud: Cloud) -> dict[str, Any]:

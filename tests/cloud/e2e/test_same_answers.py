@@ -57,6 +57,8 @@ class Teller:
     def __call__(self, method: str, path: str, **more: Any) -> httpx.Response:
         answer = self.api.request(method, path, **more)
         headers = {name: alike(answer.headers[name]) for name in SHOWN if name in answer.headers}
+        if "location" in headers:
+            headers["location"] = headers["location"].removeprefix("/live")  # the stage
         if not answer.content:
             headers.pop("content-type", None)  # API Gateway gives even no body a type
         text = answer.content and "json" in headers["content-type"]

@@ -94,7 +94,7 @@ def test_failover_goes_on_behind_a_202(cloud: Cloud) -> None:
         )
         assert (answer.status_code, answer.json()["state"]) == (202, "starting"), answer.text
         made = answer.json()["id"]
-        assert answer.headers["location"].endswith(f"/v1/sandboxes/{made}")
+        assert answer.headers["location"] == f"/live/v1/sandboxes/{made}"
         box = cloud.reaches(made, "running", 30)
     assert [(a["pool_id"], a["outcome"]) for a in box["attempts"]] == [
         ("alpha", "refused"),
