@@ -37,7 +37,7 @@ FAULTS: tuple[Mapping[str, Any], ...] = (
 class Plant:
     """One STATE, its router on one port and its host; both are started again as they were."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int, *, faulty: bool = True) -> None:
         self.root, self.state, self.seed = root, root / "state", seed
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -46,7 +46,7 @@ class Plant:
         self.refusals: list[str] = []
         self.ledger: dict[str, dict[str, Any]] = {}
         self.died_with_host: set[str] = set()
-        self.faulty = True
+        self.faulty = faulty
         self._down: dict[str, float] = {}
         self._outages: list[tuple[float, float]] = []
         self._host_url = ""
