@@ -42,6 +42,7 @@ class Plant:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.router: subprocess.Popen[bytes] | None = None
+        self.spawned = 0
         self.starts: list[float] = []
         self.refusals: list[str] = []
         self.ledger: dict[str, dict[str, Any]] = {}
@@ -72,7 +73,17 @@ class Plant:
 
     def _start_router(self) -> bool:
         began = time.monotonic()
-        self.starts.append(0.0)
+        router = self._spawn_router()
+        while time.monotonic() < began + START_SECONDS and router.poll() is None:
+            if _answers(f"{self.url}/v1/health"):
+                self.starts.append(time.monotonic() - began)
+                return True
+            time.sleep(0.02)
+        self.kill_router()
+        return False
+
+    def _spawn_router(self) -> subprocess.Popen[bytes]:
+        self.spawned += 1
         env = {**os.environ, "PORT": str(self.port), "STATE": str(self.state)}
         with self._output().open("wb") as out:
             self.router = subprocess.Popen(
@@ -83,16 +94,16 @@ class Plant:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        while time.monotonic() < began + START_SECONDS and self.router.poll() is None:
-            if _answers(f"{self.url}/v1/health"):
-                self.starts[-1] = time.monotonic() - began
-                return True
-            time.sleep(0.02)
+        return self.router
+
+    def kill_starting_router(self, seconds: float) -> None:
+        """It dies somewhere in its start."""
+        self._spawn_router()
+        time.sleep(seconds)
         self.kill_router()
-        return False
 
     def _output(self) -> Path:
-        return self.root / f"router-{len(self.starts)}.txt"
+        return self.root / f"router-{self.spawned}.txt"
 
     def kill_router(self) -> None:
         """As an OOM killer does."""

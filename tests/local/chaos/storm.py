@@ -9,14 +9,25 @@ from collections import Counter
 from tests.local.chaos.plant import Plant
 
 CHOICES = {
-    "kill router": 63,
+    "kill router": 53,
+    "kill router twice": 10,
     "kill host": 5,
     "kill both": 2,
     "kill router, host stopped": 4,
     "stop router": 14,
     "stop host": 12,
 }
-KILLS = {"kill router": 1, "kill host": 1, "kill both": 2, "kill router, host stopped": 1}
+KILLS = {
+    "kill router": 1,
+    "kill router twice": 2,
+    "kill host": 1,
+    "kill both": 2,
+    "kill router, host stopped": 1,
+}
+
+
+START_SECONDS = 1.0
+"""A router's start takes about half of it, and twice as long on a busy machine."""
 
 
 class Storm:
@@ -51,6 +62,10 @@ class Storm:
             case "kill router":
                 plant.kill_router()
                 self._pause(0.7)
+                plant.start_router()
+            case "kill router twice":
+                plant.kill_router()
+                plant.kill_starting_router(self._chance.uniform(0.05, START_SECONDS))
                 plant.start_router()
             case "kill host":
                 plant.kill_host()
