@@ -1,4 +1,4 @@
-"""Reconcile goes on: what one instance or one pool cannot be given keeps nothing from the others."""
+"""Reconcile goes on: what one instance or one pool is denied keeps nothing from the others."""
 
 from __future__ import annotations
 

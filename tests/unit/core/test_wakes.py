@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from adapters.embedded.queue import delayed
 from sandbox_router.model.failure import Conflicted
 from sandbox_router.model.sandbox import State
 from tests.fakes.clock import START
+from tests.fakes.queue import _Entry
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene
 
@@ -59,7 +61,7 @@ def test_a_lost_send_delays_the_end_by_two_minutes_at_most(scene: Scene) -> None
     assert scene.clock.now() <= START + 180_000
 
 
-def test_an_early_message_does_nothing_and_is_sent_again_for_the_time(scene: Scene) -> None:
+def test_an_early_message_does_nothing_and_the_one_for_the_time_is_there(scene: Scene) -> None:
     box = scene.made(ttl_seconds=100)
     scene.clock.sleep(40)
     before, calls = scene.memory.items(), scene.calls()
@@ -103,6 +105,39 @@ def test_a_refused_destroy_comes_back_at_its_time(scene: Scene) -> None:
     scene.vendor().answers["destroy"] = [Conflicted()]
     scene.router.destroy(TENANT, box.id)
     assert waiting(scene, "teardown") == [1]
+
+
+def test_messages_do_not_pile_up_while_a_destroy_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queues elsewhere merge nothing: what is sent on must end by itself."""
+    entries, numbers = vars(scene.queue)["_entries"], vars(scene.queue)["_numbers"]
+
+    def send(queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+        due = delayed(scene.clock.now(), delay_seconds)
+        entries[next(numbers)] = _Entry(queue, sandbox_id, due)
+
+    monkeypatch.setattr(scene.queue, "send", send)
+    box = scene.made()
+    scene.vendor().answers["destroy"] = [Conflicted()] * 1000
+    scene.router.destroy(TENANT, box.id)
+    most = 0
+    for _ in range(60):
+        scene.on(60)
+        most = max(most, len(waiting(scene, "teardown")))
+    assert 30 <= len(scene.vendor().times("destroy")) <= 100
+    assert most <= 4
+
+
+def test_a_message_sent_on_is_for_clocks_that_differ(scene: Scene) -> None:
+    box = scene.made(ttl_seconds=100)
+    vars(scene.queue)["_entries"].clear()
+    scene.clock.sleep(94)
+    scene.router.advance(box.id)
+    assert waiting(scene, "teardown") == []
+    scene.clock.sleep(1)
+    scene.router.advance(box.id)
+    assert waiting(scene, "teardown") == [5]
 
 
 def test_a_wish_that_was_dealt_with_elsewhere_leaves_no_due_date_behind(scene: Scene) -> None:

@@ -7,9 +7,10 @@ say what may have happened.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from ..model.failure import ProviderFailure
+from ..model.failure import Internal, ProviderFailure
 from ..model.sandbox import Attempt, Outcome, Sandbox, State
 from ..model.spec import Cargo
 from ..ports import Clock, Pools, Queue, Vault
@@ -25,6 +26,11 @@ LEASE_MS = 30_000
 BUDGET_MS = 60_000
 WAKE_MS = 180_000
 """A deadline nearer than this is sent as a message by its writer; the sweep sends the others."""
+EARLY_MS = 5_000
+"""How far the clocks of two machines may differ: a message that comes so much too early is sent on.
+One that comes earlier was for another deadline, whose successor has a message of its own; sent on
+too, it would never end, and each sweep adds one.
+"""
 MIN_CREATE_SECONDS = 2.0
 
 
@@ -114,7 +120,8 @@ class Lifecycle:
         now = self.clock.now()
         work = self._work(box, cargo, patience)
         if not (self._calls(work, now) or self._misfiled(box, now)):
-            self._wake(box, box.due_at)
+            if box.due_at is not None and box.due_at <= now + EARLY_MS:
+                self._wake(box, box.due_at)
             return work
         claimed = self.store.claim(box, LEASE_MS)
         if claimed is not None:
@@ -150,7 +157,8 @@ class Lifecycle:
 
     def _work(self, box: Sandbox, cargo: Cargo | None, patience: int) -> Work:
         if cargo is None and box.sealed is not None:
-            cargo = Cargo(env=self.vault.unseal(box.id, box.sealed))
+            with suppress(Internal):  # whoever cannot open it can still look it up, and end it
+                cargo = Cargo(env=self.vault.unseal(box.id, box.sealed))
         until = max(patience, self.clock.now() + BUDGET_MS)
         return Work(stored=box, box=box, cargo=cargo, until=until, patience=patience)
 
@@ -219,10 +227,11 @@ class Lifecycle:
     def _release(self, work: Work, now: int) -> None:
         """Store the rest, give the claim back, and see to it that somebody looks in time."""
         box = work.box
-        if box.state is State.STARTING and box.sealed is None and work.cargo and box.spec.env_names:
-            box = replace(box, sealed=self.vault.seal(box.id, work.cargo.env))
-        armed = box.sealed is not None or not box.spec.env_names
-        at = due(box, armed=armed)
+        secret = bool(box.spec.env_names)
+        if box.state is State.STARTING and box.sealed is None and work.cargo and secret:
+            with suppress(Internal):  # as after a crash: the client's retry brings them again
+                box = replace(box, sealed=self.vault.seal(box.id, work.cargo.env))
+        at = due(box, armed=work.armed and (box.sealed is not None or not secret))
         self._store(work, replace(box, lease_until=0, nonce=None, due_at=at))
         self._wake(work.stored, at)
 
