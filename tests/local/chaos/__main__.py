@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from tests.local.chaos.run import Setting, run
@@ -20,7 +21,7 @@ def main() -> int:
     )
     print(f"SEED={setting.seed} KILLS={setting.kills} CLIENTS={setting.clients}", flush=True)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        outcome = run(setting, Path(folder))
+        outcome = run(setting, Path(folder), partial(print, flush=True))
     print(outcome)
     return 0 if outcome.good else 1
 

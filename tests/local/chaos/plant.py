@@ -30,8 +30,10 @@ FAULTS: tuple[Mapping[str, Any], ...] = (
     {"fault": "error_503", "op": "*", "probability": 0.03},
     {"fault": "cut", "op": "*", "probability": 0.02},
     {"fault": "slow", "op": "*", "probability": 0.02, "seconds": 1.5},
+    {"fault": "hang", "op": "*", "probability": 0.004, "seconds": 12},
+    {"fault": "list_lag", "probability": 0.5, "seconds": 4},
 )
-"""A vendor's bad day: every eighth call goes wrong."""
+"""A vendor's bad day: every eighth call goes wrong, and lists are as late as they may be."""
 
 
 class Plant:

@@ -98,11 +98,11 @@ def run(setting: Setting, root: Path, say: Callable[[str], None] = print) -> Out
         try:
             for thread in threads:
                 thread.start()
-            storm.blow()
+            storm.blow(say)
         finally:
             plant.calm()
             over.set()
-        say(f"{storm.kills} kills in {time.monotonic() - began:.0f} s; now calm")
+        say("calm")
         for thread in threads:
             thread.join(60)
         outcome = Outcome(setting, storm.kills, storm.stops, time.monotonic() - began)

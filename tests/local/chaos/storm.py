@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from tests.local.chaos.plant import Plant
 
@@ -30,6 +31,9 @@ START_SECONDS = 1.0
 """A router's start takes about half of it, and twice as long on a busy machine."""
 
 
+TELL_KILLS = 20
+
+
 class Storm:
     """Breaks a plant until it was killed often enough."""
 
@@ -48,13 +52,17 @@ class Storm:
         """How many were stopped for a while."""
         return sum(times for what, times in self.done.items() if "stop" in what)
 
-    def blow(self) -> None:
+    def blow(self, say: Callable[[str], None]) -> None:
         """All of it."""
+        began, told = time.monotonic(), 0
         while self.kills < self._kills:
             self._pause(1.6)
             (what,) = self._chance.choices(list(CHOICES), list(CHOICES.values()))
             self.done[what] += 1
             self._do(what)
+            if self.kills >= told + TELL_KILLS:
+                told = self.kills
+                say(f"{told} kills in {time.monotonic() - began:.0f} s")
 
     def _do(self, what: str) -> None:
         plant = self._plant
