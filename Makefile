@@ -59,8 +59,8 @@ lock: ## resolve the *.in files again (needs uv); same versions unless a line as
 run: setup ## the router on this machine (PORT=, STATE=, NETS=, CRASH_AT=)
 	@exec $(PY) -m infra.local
 
-stop: setup ## stop what `make run` started
-	@$(PY) -m infra.local stop
+stop: ## stop what `make run` started
+	@if [ -x $(PY) ]; then $(PY) -m infra.local stop; else echo "Nothing was ever started from here."; fi
 
 test: check ## everything: lint, format, types and all tests
 	@$(PY) -m pytest $(PYTEST_ARGS)

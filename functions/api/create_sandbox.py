@@ -15,7 +15,8 @@ def handler(call: Call, body: CreateBody, headers: CreateHeaders) -> Answer:
     """Create a sandbox, or answer with the one this key already made.
 
     201 when it runs; 202 when it is still `starting` after the wait. A retry with the same
-    `Idempotency-Key` and body gets the first settled result again.
+    `Idempotency-Key` and body gets the first settled result again; while the first request is
+    still under way it gets 202 with the same sandbox at once.
     """
     body.within(wiring.settings().max_ttl_seconds)
     request = CreateRequest(
@@ -40,6 +41,6 @@ def _headers(call: Call, reply: Reply, wait: int | None) -> dict[str, str]:
         found["Retry-After"] = "1"
     if reply.replayed:
         found["Idempotent-Replayed"] = "true"
-    if wait is not None:
+    if wait is not None and not (reply.replayed and reply.status == 202):
         found["Preference-Applied"] = f"wait={wait}"
     return found

@@ -312,3 +312,10 @@ def test_a_lease_always_ends_within_fifteen_minutes(scene: Scene) -> None:
         scene.on(40)
     scene.settle()
     assert len(seen) >= 4
+
+
+def test_a_call_to_a_destroyed_sandbox_says_destroyed(scene: Scene) -> None:
+    id_ = running(scene)
+    assert destroyed(scene, id_).state is State.DESTROYED
+    with pytest.raises(NotRunning, match="is destroyed"):
+        scene.router.run(TENANT, id_, Command(shell="true"))

@@ -79,9 +79,10 @@ class Session:
         if box.state in (State.STARTING, State.RESUMING):
             raise NotRunningYet(f"the sandbox is {box.state}", retry_after=1)
         serving = box.server
-        wished_away = box.wish_destroy is not None
-        if box.state is not State.RUNNING or wished_away or serving is None:
-            raise NotRunning(f"the sandbox is {'destroying' if wished_away else box.state}")
+        if box.state is not State.RUNNING or serving is None:
+            raise NotRunning(f"the sandbox is {box.state}")
+        if box.wish_destroy is not None:
+            raise NotRunning("the sandbox is destroying")
         access = {} if serving.access is None else self._vault.unseal(box.id, serving.access)
         ref = Ref(serving.instance_id or "", access)
         return ref, self._pools.provider(serving.pool_id)
