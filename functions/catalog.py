@@ -16,6 +16,8 @@ SPEC_BYTES = 64 * 1024
 SMALL_BYTES = 16 * 1024
 COMMAND_BYTES = 3 * MIB  # stdin is at most 1 MiB, and JSON may need two bytes for one
 FILE_BYTES = 4 * MIB
+BUFFERED_SECONDS = 29
+"""What API Gateway waits for an integration that does not stream."""
 
 
 class Grant(StrEnum):
@@ -45,7 +47,7 @@ class Http:
 
     scope: what the key must hold; None is public. body_bytes: the most a request body may have; 0
     where the operation takes none. routed: it may wait for a provider. stream: its integration
-    streams, and the function answers `Streamed`; the 29 s of buffered integrations do not apply.
+    streams, and the function answers `Streamed`; `BUFFERED_SECONDS` do not apply.
     files: what it reads of the tree besides its modules.
     """
 
@@ -58,7 +60,7 @@ class Http:
     body_bytes: int = 0
     routed: bool = False
     stream: bool = False
-    timeout: int = 29
+    timeout: int = BUFFERED_SECONDS
     memory: int = 1024
     may: tuple[Grant, ...] = MOVES
     files: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ that carries them stays attached.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -131,7 +132,9 @@ class Http:
     @contextmanager
     def stream(self, call: Call) -> Iterator[Incoming]:
         """The answer as it arrives; leaving early cuts the connection."""
-        deadline = Deadline(call.timeout)
+        deadline = Deadline(_within(call.timeout))
+        if deadline.left() <= 0:
+            raise fail.Outage  # not sent: nobody could wait for its answer any more
         response = self._send(self._request(call, deadline))
         try:
             incoming = Incoming(response, deadline)
@@ -242,10 +245,12 @@ def _host_pattern(pattern: str) -> re.Pattern[str]:
 
 
 class Waited:
-    """Seconds spent waiting for providers, added up by any thread."""
+    """Seconds spent waiting for providers, added up by any thread. until: when no more are there,
+    on the monotonic clock.
+    """
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, until: float) -> None:
+        self.seconds, self.until = 0.0, until
         self._lock = threading.Lock()
 
     def add(self, seconds: float) -> None:
@@ -258,14 +263,21 @@ _WAITED: ContextVar[Waited | None] = ContextVar("waited", default=None)
 
 
 @contextmanager
-def waiting() -> Iterator[Waited]:
-    """Count what this context, and threads given a copy of it, wait for providers."""
-    waited = Waited()
+def waiting(most: float = math.inf) -> Iterator[Waited]:
+    """Count what this context, and threads given a copy of it, wait for providers. Whatever a call
+    may take, it is over in `most` seconds from now: whoever asked does not wait longer.
+    """
+    waited = Waited(time.monotonic() + most)
     token = _WAITED.set(waited)
     try:
         yield waited
     finally:
         _WAITED.reset(token)
+
+
+def _within(seconds: float) -> float:
+    waited = _WAITED.get()
+    return seconds if waited is None else min(seconds, waited.until - time.monotonic())
 
 
 def _spent(seconds: float) -> None:

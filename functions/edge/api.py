@@ -97,9 +97,12 @@ class Operation:
         turn = _Turn(Call(self.row, event))
         token = _TURN.set(turn)
         try:
-            with wiring.waiting() as wait:
+            if self.row.routed:
+                with wiring.waiting(self.row) as wait:
+                    answer = self._app.resolve(event, context)
+                waited = wait.seconds if turn.events is None else turn.events.waited
+            else:
                 answer = self._app.resolve(event, context)
-            waited = wait.seconds if turn.events is None else turn.events.waited
         except Exception as error:  # an event Powertools cannot read
             answer = _proxy(_fault(error))
         finally:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from functions.catalog import BUFFERED_SECONDS, Http
 from sandbox_router.model.failure import Invalid, NotFound
 from sandbox_router.model.pool import Pool
 from sandbox_router.model.secret import Secret
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PEPPER_BYTES = 16
+ANSWER_SECONDS = 2.5
+"""For what comes after the last provider call: what was learnt is stored, the answer is written."""
 
 
 class Wrap(Protocol):
@@ -45,11 +48,14 @@ class Waited(Protocol):
 
 
 @contextmanager
-def waiting() -> Iterator[Waited]:
-    """Count what this context waits for providers."""
+def waiting(row: Http) -> Iterator[Waited]:
+    """Count what this context waits for providers, and end it before the gateway stops waiting for
+    the row's function: an answer that comes later reaches nobody.
+    """
     from adapters.providers import http
 
-    with http.waiting() as waited:
+    limit = row.timeout if row.stream and streaming() else min(row.timeout, BUFFERED_SECONDS)
+    with http.waiting(limit - ANSWER_SECONDS) as waited:
         yield waited
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from functions.catalog import BUFFERED_SECONDS
 from infra.local.authorizer import Authorizer
 from infra.local.connection import HEADER_BYTES, HEADERS_TOO_LARGE, RAW_HEADERS
 from infra.local.invocation import Around, Stream, invoke, refusal, undisturbed
@@ -18,7 +19,6 @@ from sandbox_router.model.failure import NotFound, TooLarge, Unknown
 
 BODY_BYTES = 10 * 1024 * 1024
 THREADS = 64
-INTEGRATION_SECONDS = 29.0
 HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"}
 
 Message = MutableMapping[str, Any]
@@ -73,7 +73,7 @@ class Gateway:
         running = asyncio.get_running_loop().run_in_executor(
             self._threads, context.run, invoke, self._authorizer, self._around, call, found
         )
-        limit = route.timeout if route.stream else min(route.timeout, INTEGRATION_SECONDS)
+        limit = route.timeout if route.stream else min(route.timeout, BUFFERED_SECONDS)
         done, _ = await asyncio.wait({running}, timeout=limit)
         if done:
             return running.result()

@@ -166,6 +166,27 @@ def test_time_spent_waiting_is_counted_in_the_context_that_waits(stack: ExitStac
     assert waited.seconds == counted
 
 
+def test_no_call_outlasts_whoever_waits_for_its_answer(stack: ExitStack) -> None:
+    http, call = asked(stack, says(b"", OK, every=2.0), timeout=5.0)
+    started = time.monotonic()
+    with waiting(0.3):
+        with pytest.raises(fail.Unknown):
+            http.call(call)
+        with pytest.raises(fail.Outage):  # and what is asked after that is not sent
+            http.call(call)
+    assert 0.2 < time.monotonic() - started < 1.0
+
+
+def test_what_is_asked_too_late_to_be_answered_is_not_sent(stack: ExitStack) -> None:
+    there = stack.enter_context(peer(says(OK)))
+    http = Http(RULES, {there.url: "account"})
+    call = Call("GET", f"{there.url}/x", "account", 2)
+    with waiting(0.0), pytest.raises(fail.Outage):
+        http.call(call)
+    assert there.requests == []
+    assert http.call(call).status == 200
+
+
 def test_a_closed_client_opens_again_for_a_later_call(stack: ExitStack) -> None:
     http, call = asked(stack, says(OK))
     assert http.call(call).object() == {"a": 1}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -166,6 +167,21 @@ def test_the_overhead_leaves_out_the_providers_time(
     monkeypatch.setattr(world.router, "get", slow)
     got = on("get_sandbox", sandbox_id)
     assert got.headers["x-router-overhead-ms"] == "0.0"
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("row", [r for r in catalog.HTTP if r.routed], ids=lambda r: r.name)
+def test_no_provider_call_outlasts_the_gateways_patience(
+    world: World, row: catalog.Http, streaming: bool
+) -> None:
+    from adapters.providers import http
+
+    wiring.use(lambda _: world.router, replace(wiring.settings(), streaming=streaming))
+    longest = 900 if row.stream and streaming else 29
+    with wiring.waiting(row):
+        assert longest - 5 < http._within(3600.0) < longest - 2
+        assert http._within(1.0) == 1.0
+    assert http._within(3600.0) == 3600.0
 
 
 def test_calls_side_by_side_do_not_mix(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
