@@ -104,8 +104,9 @@ class E2B:
         """
         matches: list[Instance] = []
         cursor: str | None = None
+        over = time.monotonic() + self._timeouts.call  # for all pages together: a lease waits
         for _ in range(PAGES):
-            page = self._page(wire.filter_query(tags), cursor)
+            page = self._page(wire.filter_query(tags), cursor, over - time.monotonic())
             # The filter is a help; only what the instance says itself counts.
             matches += [i for i in page.instances if tags.items() <= i.tags.items()]
             if (cursor := page.cursor) is None:
@@ -207,11 +208,12 @@ class E2B:
         left = max(1, math.ceil(seen.ends_at / 1000 - time.time()))
         return Ref(ref.instance_id, {**ref.access, **self._connect(ref.instance_id, left).access})
 
-    def _page(self, query: str, cursor: str | None) -> InstancePage:
+    def _page(self, query: str, cursor: str | None, seconds: float | None = None) -> InstancePage:
         parts = [query, "state=running,paused", f"limit={PAGE}"]
         if cursor is not None:
             parts.append(f"nextToken={quote(cursor, safe='')}")
-        answer = self._call("GET", f"/v2/sandboxes?{'&'.join(filter(None, parts))}")
+        path = f"/v2/sandboxes?{'&'.join(filter(None, parts))}"
+        answer = self._call("GET", path, timeout=seconds)
         entries = answer.array()
         if not all(isinstance(entry, dict) for entry in entries):
             raise ProtocolBroken
@@ -241,7 +243,7 @@ class E2B:
                 method,
                 self._api + path,
                 "account",
-                timeout or self._timeouts.call,
+                self._timeouts.call if timeout is None else timeout,
                 query=query,
                 headers={"X-API-Key": self._key, **json, **(headers or {})},
                 body=body,

@@ -46,6 +46,8 @@ PAGES = 20  # a look-up by full identity that needs more is no look-up
 POLL_SECONDS = 0.1
 READY_SECONDS = 10.0
 PING_SECONDS = 2.0
+LAST_SECONDS = 1.0
+"""For a look after a call that took all the time there was."""
 
 
 class OpenSandbox:
@@ -116,8 +118,9 @@ class OpenSandbox:
         """The oldest match, so that looking up and destroying in turn ends with none left."""
         wanted = declare.held(tags)
         matches: list[Instance] = []
+        over = time.monotonic() + self._timeouts.call  # for all pages together: a lease waits
         for number in range(1, PAGES + 1):
-            found, more = self._page(wanted, number)
+            found, more = self._page(wanted, number, over - time.monotonic())
             # The filter is a help; only what the instance says itself counts.
             matches += [one for one in found if wanted.items() <= one.tags.items()]
             if not more:
@@ -125,8 +128,12 @@ class OpenSandbox:
         raise ProtocolBroken
 
     def get(self, instance_id: str) -> Instance | None:
+        return self._get(instance_id, self._timeouts.call)
+
+    def _get(self, instance_id: str, seconds: float) -> Instance | None:
         try:
-            found = wire.described(self._call("GET", self._path(instance_id)).object())
+            answer = self._call("GET", self._path(instance_id), timeout=seconds)
+            found = wire.described(answer.object())
         except Gone:
             return None
         if found.id != instance_id:
@@ -141,9 +148,11 @@ class OpenSandbox:
         found, more = self._page({}, number)
         return InstancePage(found, str(number + 1) if more else None)
 
-    def _page(self, tags: Mapping[str, str], number: int) -> tuple[tuple[Instance, ...], bool]:
+    def _page(
+        self, tags: Mapping[str, str], number: int, seconds: float | None = None
+    ) -> tuple[tuple[Instance, ...], bool]:
         query = wire.list_query(tags, number, PAGE)
-        return wire.page(self._call("GET", "", query=query).object(), number)
+        return wire.page(self._call("GET", "", query=query, timeout=seconds).object(), number)
 
     def extend(self, instance_id: str, lifetime_seconds: int) -> None:
         """The server takes a moment: its clock and ours must agree within the profile's margin."""
@@ -164,15 +173,17 @@ class OpenSandbox:
     def _power(
         self, instance_id: str, action: str, state: str, on_the_way: tuple[str, ...]
     ) -> Instance:
-        """Ask, then look until it is so; raises Unknown while it is still on its way."""
+        """Ask, then look until it is so, in the time of one call, for which a lease was taken;
+        raises Unknown while it is still on its way.
+        """
+        over = time.monotonic() + self._timeouts.call
         refused: Conflicted | None = None
         try:
             self._call("POST", self._path(instance_id, action), expect=(202,))
         except Conflicted as conflict:
             refused = conflict  # it may be so already
-        over = time.monotonic() + self._timeouts.call
         while True:
-            seen = self.get(instance_id)
+            seen = self._get(instance_id, max(LAST_SECONDS, over - time.monotonic()))
             if seen is None:
                 raise Gone
             if seen.state == state:
@@ -231,7 +242,7 @@ class OpenSandbox:
                 method,
                 f"{self._base}/v1/sandboxes{path}",
                 "account",
-                timeout or self._timeouts.call,
+                self._timeouts.call if timeout is None else timeout,
                 query=query,
                 headers={agent.KEY_HEADER: self._key, **json},
                 body=body,
