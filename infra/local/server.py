@@ -10,6 +10,7 @@ from typing import Any
 import uvicorn
 
 from infra.local.connection import Connection
+from infra.local.ending import ending
 
 LOOPBACK = "127.0.0.1"
 DRAIN_SECONDS = 4
@@ -38,10 +39,12 @@ def bind(port: int) -> socket.socket:
 
 
 def server(app: Any) -> Server:
-    """A server for an ASGI application; `run(sockets=[...])` serves until `should_exit`."""
+    """A server for an ASGI application; `run(sockets=[...])` serves until `should_exit`, and what
+    is not done `DRAIN_SECONDS` later is answered as unknown.
+    """
     return Server(
         uvicorn.Config(
-            app,
+            ending(app),
             http=Connection,
             loop="asyncio",
             ws="none",
