@@ -59,6 +59,7 @@ def _refused(state: State) -> int:
 
 def _serve(options: Options, state: State, bound: socket.socket, env: Mapping[str, str]) -> int:
     pools.prepare(state)
+    pools.check(state, env)
     host = hosting.find(state) or hosting.start(state)
     log_to(state)
     assembly = Assembly.of(options, state, host, env)

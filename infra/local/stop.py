@@ -59,6 +59,7 @@ def _end_all(options: Options, state: State, env: Mapping[str, str]) -> int:
     code = OK
     try:
         if boxes := _living(state, env):
+            pools.check(state, env)
             host = host or hosting.start(state)
             code = _destroy(boxes, Assembly.of(options, state, host, env), state)
     except (BadSetting, HostFailed) as error:

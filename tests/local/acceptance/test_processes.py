@@ -183,12 +183,23 @@ def test_an_edited_pools_file_is_kept_and_a_broken_one_is_explained(deploy: Depl
     assert (box["pool_id"], len(box["route"])) == ("beta", 2)
     deployment.destroy(box["id"])
     deployment.signal(signal.SIGTERM)
-    for broken, said in [("{", "pools.json"), ('{"pools": [{"id": "A"}]}', "pools[0].id")]:
+    for broken, said in [("{", "pools.json"), ('{"pools": [{"id": "A"}]}', "pools[0] needs")]:
         path.write_text(broken)
         refused = deployment.run()
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
         assert "Traceback" not in refused.stderr
     path.write_text(json.dumps(data))
+
+
+def test_a_wrong_pools_file_is_refused_before_a_host_is_started(deploy: Deploy) -> None:
+    deployment = deploy()
+    deployment.state.mkdir()
+    (deployment.state / "pools.json").write_text('{"pools": [{"id": "a", "kind": "e2b"}]}')
+    refused = deployment.run()
+    assert refused.returncode == 2
+    assert f"{deployment.state}/pools.json: pools[0] needs" in refused.stderr
+    assert not (deployment.state / "host.json").exists()
+    (deployment.state / "pools.json").unlink()
 
 
 def test_a_host_that_died_is_replaced_and_its_sandboxes_are_lost(deploy: Deploy) -> None:
