@@ -10,9 +10,10 @@ from functions.edge.present import shown
 from sandbox_router.model.failure import Invalid
 
 
-@operation({200: replies.Sandbox})
+@operation({200: replies.Sandbox, 202: replies.Sandbox})
 def handler(call: Call, body: UpdateBody) -> Answer:
-    """Move the end of its life, change its idle time, or replace its labels.
+    """Move the end of its life, change its idle time, or replace its labels. 202 while the
+    provider has not confirmed the new end: it is asked until it has, or has refused.
 
     Several at once are as many changes, the end of life first: when that is refused, the others
     stay as they are; when the answer to the whole is lost, any may be done, and a repeat does no
@@ -30,4 +31,4 @@ def handler(call: Call, body: UpdateBody) -> Answer:
     if body.labels is not None:
         box = router.relabel(tenant, sandbox_id, dict(body.labels))
     assert box is not None  # the body says so
-    return shown(box, router.clock)
+    return shown(box, router.clock, 202 if box.expiry_awaited else 200)

@@ -24,7 +24,7 @@ def shown(box: Sandbox, clock: Clock, status: int = 200) -> Answer:
 
 def shown_with_kept(box: Sandbox, clock: Clock) -> Answer:
     """The sandbox after pause or resume, and what survived; 202 while it is on its way."""
-    on_its_way = box.state in (State.PAUSING, State.RESUMING)
+    on_its_way = box.power_awaited or box.state in (State.PAUSING, State.RESUMING)
     view = {**sandbox_view(box, clock.now()), "kept": box.kept}
     return Answer(202 if on_its_way else 200, view)
 

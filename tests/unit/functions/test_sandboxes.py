@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sandbox_router.store import Store
 from tests.unit.functions.world import NOBODY, REQUEST_ID, World, call, on
 
 
@@ -150,6 +151,37 @@ def test_patch_moves_the_end_and_replaces_labels(world: World) -> None:
     short = on("update_sandbox", sandbox_id, body={"ttl_seconds": 60})
     assert 400 <= short.status < 500
     assert on("update_sandbox", sandbox_id, body={"ttl_seconds": 60, "shorten": True}).status == 200
+
+
+def test_patch_does_not_say_done_before_the_provider_has_moved_the_end(world: World) -> None:
+    sandbox_id = world.created()
+    before = on("get_sandbox", sandbox_id).json["expires_at"]
+    world.first.script("extend", "cut")
+    got = on("update_sandbox", sandbox_id, body={"ttl_seconds": 7200})
+    assert (got.status, got.json["expires_at"]) == (202, before)
+    world.clock.sleep(2)
+    world.router.advance(sandbox_id)
+    assert on("get_sandbox", sandbox_id).json["expires_at"] > before
+
+
+def test_pause_and_resume_say_on_the_way_until_they_are_done(world: World) -> None:
+    sandbox_id = world.created()
+    for operation, done in (("pause", "paused"), ("resume", "running")):
+        world.first.script(operation, "cut")
+        assert on(f"{operation}_sandbox", sandbox_id, body={}).status == 202
+        world.clock.sleep(2)
+        world.router.advance(sandbox_id)
+        assert on("get_sandbox", sandbox_id).json["state"] == done
+        assert on(f"{operation}_sandbox", sandbox_id, body={}).status == 200
+
+
+def test_a_wish_behind_somebody_elses_claim_is_not_said_to_be_done(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox_id = world.created()
+    monkeypatch.setattr(Store, "claim", lambda *_: None)
+    assert on("pause_sandbox", sandbox_id).status == 202
+    assert on("update_sandbox", sandbox_id, body={"ttl_seconds": 7200}).status == 202
 
 
 def test_pause_and_resume_say_what_survived(world: World) -> None:

@@ -214,6 +214,16 @@ class Sandbox:
         """Is there no attempt that may still leave an instance behind?"""
         return not any(attempt.open for attempt in self.attempts)
 
+    @property
+    def power_awaited(self) -> bool:
+        """Is there a wish to pause or resume that nobody has dealt with yet?"""
+        return self.wish_power is not None and self.wish_power.id != self.answered_power
+
+    @property
+    def expiry_awaited(self) -> bool:
+        """Is there a wish for another end that nobody has dealt with yet?"""
+        return self.wish_expiry is not None and self.wish_expiry.id != self.answered_expiry
+
     def candidate(self, pool_id: str) -> Candidate:
         """The route's entry for a pool."""
         return next(c for c in self.route if c.pool_id == pool_id)
