@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from infra.local.event import event
@@ -51,6 +52,8 @@ def main() -> int:
 def _done(command: Command, options: Options, env: Mapping[str, str]) -> int:
     try:
         return command(options, env)
+    except BrokenPipeError:  # nobody reads what `status` or `stop` says
+        return FAILED
     except (OSError, TableError, StoreBusy) as error:  # a full disk, most of the time
         why = error if isinstance(error, OSError) else "the records take no write now"
         print(f"STATE={options.state}: {why}", file=sys.stderr)
@@ -59,7 +62,8 @@ def _done(command: Command, options: Options, env: Mapping[str, str]) -> int:
 
 if __name__ == "__main__":
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BrokenPipeError):
+            stream.flush()
     # Not sys.exit: it would wait for calls whose threads nobody needs any more.
     os._exit(code)

@@ -50,7 +50,10 @@ def _number(env: Mapping[str, str], name: str, default: int, most: int) -> int:
 def _folder(text: str) -> Path:
     if not text or "\0" in text:
         raise BadOption("STATE is empty: it names the folder for keys and records")
-    path = Path(text).absolute()
+    try:
+        path = Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise BadOption(f"STATE={text!r} names a home that is not known") from None
     if path.exists() and not path.is_dir():
         raise BadOption(f"STATE={text!r} is not a folder")
     if path == Path("/") or path == Path.home():

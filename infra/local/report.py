@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from datetime import UTC, datetime
 
 from infra.local.assembly import Assembly, living
@@ -34,8 +36,24 @@ Pools: {pools}; edit {source(state)} to add a real one.
 Ctrl-C stops the router and leaves sandboxes running; `make stop` destroys them all."""
 
 
-def farewell(assembly: Assembly) -> str:
-    """The last words of a router that leaves its sandboxes running."""
+def say(text: str) -> None:
+    """Print it; nobody has to read it (`make run | head`)."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 sandbox`, `2 sandboxes`."""
+    plural = f"{noun}es" if noun.endswith("x") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def farewell(assembly: Assembly, stopping: bool) -> str:
+    """The last words of a router that leaves its sandboxes to the next one, or to a `stop`."""
+    if stopping:
+        return "Stopped. `make stop` destroys what runs."
     boxes = sorted(living(assembly.backend), key=lambda box: box.expires_at)
     if not boxes:
         return "Stopped. No sandbox runs. The provider host waits; `make stop` ends it too."
@@ -44,10 +62,10 @@ def farewell(assembly: Assembly) -> str:
     )
     more = f"\n  ... and {len(boxes) - 20} more" if len(boxes) > 20 else ""
     return f"""\
-Stopped. {len(boxes)} sandboxes still run at their providers:
+Stopped. {counted(len(boxes), "sandbox")} still {"runs" if len(boxes) == 1 else "run"}:
 {shown}{more}
-Their lifetimes are enforced without the router, the last one's until {_time(boxes[-1].expires_at)}
-and a minute. `make run` takes them up again; `make stop` destroys them."""
+Lifetimes are enforced without the router, the last one until {_time(boxes[-1].expires_at)} and a
+minute. `make run` takes up what runs; `make stop` destroys it."""
 
 
 def _time(ms: int) -> str:

@@ -15,7 +15,7 @@ from infra.local import hosting, pools
 from infra.local.assembly import Assembly, log_to
 from infra.local.options import Options
 from infra.local.process import Process
-from infra.local.report import banner, farewell
+from infra.local.report import banner, farewell, say
 from infra.local.server import DRAIN_SECONDS, LOOPBACK, Server, bind, server
 from infra.local.state import AlreadyRunning, Card, Lock, State
 
@@ -73,11 +73,11 @@ def _serve(options: Options, state: State, bound: socket.socket, env: Mapping[st
     assert me is not None
     bound.listen()
     Card(me, url).write(state.card)
-    print(banner(url, key, state, host, assembly), flush=True)
+    say(banner(url, key, state, host, assembly))
     serving.run(sockets=[bound])
-    print("\nStopping ...", flush=True)
+    say("\nStopping ...")
     worker.stop()
-    print(farewell(assembly), flush=True)
+    say(farewell(assembly, state.stopping()))
     return OK
 
 

@@ -31,6 +31,7 @@ class State:
         self.log = path / "router.log"
         self.card = path / "router.json"
         self.lock = path / "router.lock"
+        self.stopper = path / "stop.json"
         self.database = path / "router.db"
         self.pools = path / "pools.json"
         self.pools_resolved = path / "pools.resolved.json"
@@ -45,17 +46,28 @@ class State:
     @property
     def exists(self) -> bool:
         """Has anything ever run here?"""
-        return self.path.is_dir() and any(self.path.iterdir())
+        return self.lock.exists()
 
     def prepare(self) -> None:
-        """Make the folder, for its owner only; raises BadOption."""
+        """Make the folder, for its owner only; raises BadOption, also for somebody else's."""
         try:
+            if self._foreign():
+                raise BadOption(
+                    f"STATE={str(self.path)!r} holds other files and no records of a router;"
+                    " name a new or an empty folder"
+                )
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
         except OSError as error:
             raise BadOption(f"STATE={str(self.path)!r} cannot be used: {error.strerror}") from error
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise BadOption(f"STATE={str(self.path)!r} cannot be written")
+
+    def _foreign(self) -> bool:
+        """Is the folder there, in use, and without anything of ours?"""
+        ours = (self.lock, self.pools, self.pools.with_suffix(".toml"))
+        used = self.path.is_dir() and any(self.path.iterdir())
+        return used and not any(path.is_file() for path in ours)
 
     def secret(self, path: Path, size: int = 32) -> bytes:
         """The random bytes kept in a private file, made the first time."""
@@ -73,6 +85,11 @@ class State:
             except BlockingIOError:
                 return True
         return False
+
+    def stopping(self) -> bool:
+        """Is a `stop` at work here, which destroys what runs?"""
+        card = Card.read(self.stopper)
+        return card is not None and card.process.alive
 
     def router(self) -> Card | None:
         """The living router of this folder. The card of a dead one never names another process."""

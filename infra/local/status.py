@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from infra.local import hosting
 from infra.local.options import Options
+from infra.local.report import counted
 from infra.local.state import State
 
 RUNNING, NOT_RUNNING = 0, 3
@@ -21,7 +22,8 @@ def status(options: Options, env: Mapping[str, str]) -> int:
     else:
         print(f"Router: not running with STATE={state.path}")
     if host:
-        print(f"Provider host: pid {host.process.pid} at {host.url}, {host.alive()} instances")
+        lives = counted(host.alive(), "instance")
+        print(f"Provider host: pid {host.process.pid} at {host.url}, {lives}")
     else:
         print("Provider host: not running")
     return RUNNING if router else NOT_RUNNING

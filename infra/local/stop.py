@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -14,9 +15,10 @@ from infra.local import hosting, pools
 from infra.local.assembly import Assembly, living, log_to
 from infra.local.hosting import HostFailed
 from infra.local.options import Options
+from infra.local.process import Process
 from infra.local.run import FAILED, OK
 from infra.local.server import DRAIN_SECONDS
-from infra.local.state import AlreadyRunning, Lock, State
+from infra.local.state import AlreadyRunning, Card, Lock, State
 from sandbox_router.model.sandbox import Sandbox
 
 ROUTER_SECONDS = DRAIN_SECONDS + 5
@@ -27,13 +29,18 @@ def stop(options: Options, env: Mapping[str, str]) -> int:
     """Leave nothing running; the exit code."""
     state = State(options.state)
     if not state.exists:
-        print(f"Nothing to stop: {state.path} does not exist or is empty.")
+        print(f"Nothing to stop: {state.path} holds no records of a router.")
         return OK
+    me = Process.of(os.getpid())
+    assert me is not None
+    Card(me, "").write(state.stopper)
     try:
         lock = _taken_over(state)
     except AlreadyRunning:
         print("The router does not stop; nothing was destroyed.", file=sys.stderr)
         return FAILED
+    finally:
+        state.stopper.unlink(missing_ok=True)
     try:
         return _end_all(options, state, env)
     finally:

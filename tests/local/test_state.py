@@ -55,6 +55,35 @@ def test_the_folder_and_its_files_are_for_their_owner_only(tmp_path: Path) -> No
     assert stat.S_IMODE(state.pepper.stat().st_mode) == 0o600
 
 
+def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    tmp_path.chmod(0o755)
+    with pytest.raises(BadOption, match="holds other files"):
+        State(tmp_path).prepare()
+    assert not State(tmp_path).exists
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    (tmp_path / "pools.toml").touch()  # written before the first start
+    State(tmp_path).prepare()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+def test_the_home_folder_may_be_named_by_its_sign() -> None:
+    assert Options.of({"STATE": "~/boxes"}).state == Path.home() / "boxes"
+    with pytest.raises(BadOption, match="STATE"):
+        Options.of({"STATE": "~nobody-of-this-name/boxes"})
+
+
+def test_a_stop_that_is_dead_stops_nothing(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    mine = Process.of(os.getpid())
+    assert mine is not None
+    assert not state.stopping()
+    Card(mine, "").write(state.stopper)
+    assert state.stopping()
+    Card(Process(os.getpid(), "another time"), "").write(state.stopper)
+    assert not state.stopping()
+
+
 def test_a_folder_that_cannot_be_made_is_a_bad_option(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadOption, match="STATE"):

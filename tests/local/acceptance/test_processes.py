@@ -16,7 +16,7 @@ import pytest
 from infra.local.process import Process
 from infra.local.state import write_private
 from tests.local.acceptance.conftest import Deploy
-from tests.local.acceptance.deployment import Deployment, eventually
+from tests.local.acceptance.deployment import ROOT, Deployment, eventually
 
 SOON = 5.0
 
@@ -75,6 +75,7 @@ def test_sandboxes_outlive_the_router_and_a_restart_takes_them_up(
     if number is not signal.SIGKILL:
         assert code == 0
         assert box["id"] in deployment.output.read_text()
+        assert "1 sandbox still runs:" in deployment.output.read_text()
         assert not (deployment.state / "router.pid").exists()
     assert [one["id"] for one in deployment.instances()] == [box["instance_id"]]
     assert deployment.run("status").returncode == 3
@@ -87,6 +88,8 @@ def test_sandboxes_outlive_the_router_and_a_restart_takes_them_up(
     stopped = deployment.run("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert "1 of 1 sandboxes destroyed" in stopped.stdout
+    said = deployment.output.read_text()
+    assert said.rstrip().endswith("Stopped. `make stop` destroys what runs.")
     assert router is not None
     deployment.ended()
     assert Process.of(host) is None
@@ -189,6 +192,33 @@ def test_an_edited_pools_file_is_kept_and_a_broken_one_is_explained(deploy: Depl
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
         assert "Traceback" not in refused.stderr
     path.write_text(json.dumps(data))
+
+
+def test_a_folder_of_somebody_else_is_refused_by_run_and_left_alone_by_stop(deploy: Deploy) -> None:
+    deployment = deploy()
+    deployment.state.mkdir(mode=0o755)
+    (deployment.state / "thesis.txt").touch()
+    refused = deployment.run()
+    assert (refused.returncode, "holds other files" in refused.stderr) == (2, True)
+    assert deployment.run("stop").returncode == 0
+    assert [path.name for path in deployment.state.iterdir()] == ["thesis.txt"]
+    assert stat.S_IMODE(deployment.state.stat().st_mode) == 0o755
+
+
+def test_a_router_goes_on_when_nobody_reads_what_it_says(deploy: Deploy) -> None:
+    deployment = deploy()
+    reader, writer = os.pipe()
+    os.close(reader)
+    errors = deployment.root / "errors.txt"
+    with errors.open("wb") as out:
+        router = subprocess.Popen(
+            deployment.command, cwd=ROOT, env=deployment.env, stdout=writer, stderr=out
+        )
+    os.close(writer)
+    eventually(lambda: deployment.run("status").returncode == 0, 20, every=0.2)
+    router.send_signal(signal.SIGTERM)
+    assert router.wait(10) == 0
+    assert errors.read_text() == ""
 
 
 def test_a_wrong_pools_file_is_refused_before_a_host_is_started(deploy: Deploy) -> None:
