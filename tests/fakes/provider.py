@@ -34,6 +34,8 @@ REFUSALS: Mapping[str, type[Refused]] = {
     "conflict": Conflicted,
 }
 
+SLOW = 9.0
+
 
 @dataclass
 class Box:
@@ -47,6 +49,7 @@ class Box:
     dead_at: int | None = None
     deleted_by_us: bool = False
     limited: bool = True
+    late: bool = False
 
     def alive(self, now: int) -> bool:
         """Does it run (and bill) now?"""
@@ -59,8 +62,9 @@ class FakeProvider:
     """`ports.Provider`. `faults` scripts the next calls per operation; `ok` when it runs out.
 
     Besides refusals: `cut` (nothing done, no answer), `lost` (done, no answer), `late` (done
-    `late_ms` from now, no answer). `tick` is told of every call before and after its effect.
-    Without `limits` it enforces no lifetime: its own net is off.
+    `late_ms` from now, no answer), `slow` (done after SLOW seconds), `kept` (a destroy that was
+    accepted and does nothing), `absent` (not shown, though alive), `gone`. `tick` is told of every
+    call before and after its effect. Without `limits` it enforces no lifetime: its own net is off.
     """
 
     name: str
@@ -96,12 +100,15 @@ class FakeProvider:
         self.tick(f"{self.name}.create.done")
         if fault in ("lost", "late"):
             raise Unknown
+        if fault == "slow":
+            self.clock.sleep(SLOW)
         if not box.alive(self.clock.now()):
             raise Unknown if box.born_at > self.clock.now() else Conflicted
         return self._seen(box)
 
     def find(self, tags: Mapping[str, str]) -> Instance | None:
-        self._called("find", tags["constal-sandbox"])
+        if self._called("find", tags["constal-sandbox"]) == "absent":
+            return None
         now = self.clock.now()
         for box in self.boxes.values():
             listed = box.alive(now) and box.born_at + self.list_lag_ms <= now
@@ -110,21 +117,23 @@ class FakeProvider:
         return None
 
     def get(self, instance_id: str) -> Instance | None:
-        self._called("get", instance_id)
+        if self._called("get", instance_id) == "absent":
+            return None
         box = self.boxes.get(instance_id)
         return self._seen(box) if box and box.alive(self.clock.now()) else None
 
     def destroy(self, instance_id: str) -> None:
         fault = self._called("destroy", instance_id)
         box = self.boxes.get(instance_id)
-        if box and box.alive(self.clock.now()):
+        if box and box.alive(self.clock.now()) and fault != "kept":
             box.dead_at, box.deleted_by_us = self.clock.now(), True
         self.tick(f"{self.name}.destroy.done")
         if fault == "lost":
             raise Unknown
 
     def instances(self, cursor: str | None) -> InstancePage:
-        self._called("instances", "")
+        if self._called("instances", "") == "absent":
+            return InstancePage((), None)
         return InstancePage(tuple(self._seen(box) for box in self.living()), None)
 
     def extend(self, instance_id: str, lifetime_seconds: int) -> None:
@@ -157,6 +166,8 @@ class FakeProvider:
             raise REFUSALS[fault](retry_after=2 if fault == "rate_limited" else None)
         if fault == "cut":
             raise Unknown
+        if fault == "gone":
+            raise Gone
         return fault
 
     def _there(self, instance_id: str) -> Box:
@@ -176,6 +187,7 @@ class FakeProvider:
             born_at=now,
             ends_at=now + order.lifetime_seconds * 1000,
             limited=self.limits,
+            late=delay > 0,
         )
         self.boxes[box.id] = box
         return box

@@ -1,78 +1,201 @@
-"""One scenario: where the process dies, what the vendors do, what the client does next."""
+"""One scenario: where processes die, what vendors, clients and rivals do, and which nets hold."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from tests.sim.world import LATE_MS, World
+from sandbox_router.model.sandbox import Sandbox
+from tests.fakes.provider import Box
+from tests.sim.checks import ended_at
+from tests.sim.world import LATE_MS, TENANT, WRITERS, World
 
-CRASHES = range(16)
-"""0: no crash; n: at the n-th port call of the create and everything after it."""
-ALPHA = (
-    *("ok", "lost", "cut", "late", "capacity", "forbidden", "rate_limited"),
-    *("ok capacity", "lost capacity"),
-)
-"""What the first pool's creates meet, one after the other."""
-BETA = ("ok", "lost", "capacity")
-RETRIES = (None, 0, 31)
-"""The client repeats its create: never, at once, when the dead worker's lease is over (seconds)."""
-DESTROYS = (None, 0, 40)
 LEASE_MS, SWEEP_MS, WINDOW_MS = 30_000, 60_000, 600_000
+FAULT_MS = 35_000
+"""How much later one fault of a vendor's may make an end."""
+NETS: Mapping[str, frozenset[str]] = {
+    "writers": WRITERS,
+    "sweep": frozenset({"sweep"}),
+    "guard": frozenset({"queue", "guard"}),
+    "reconcile": frozenset({"reconcile"}),
+    "provider": frozenset(),
+    "all": frozenset({"queue", "sweep", "reconcile", "guard"}),
+}
+"""Which nets there are; `writers` is what runs every day. Without `queue` no writer's message
+arrives. Providers enforce their limit in `provider` alone."""
+BOUNDS_MS: Mapping[str, int] = {
+    "writers": LATE_MS,
+    "all": LATE_MS,
+    "sweep": 2 * SWEEP_MS + LATE_MS,
+    "guard": 600_000 + 90_000 + SWEEP_MS,
+    "reconcile": 6 * SWEEP_MS,
+    "provider": SWEEP_MS + WINDOW_MS,
+}
+"""I9: how long after its deadline an instance may live, by the net that is left."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """The choices of one run."""
+    """The choices of one run. crash: at the n-th port call; crash_next: at the n-th of the next
+    process. rival: what a second process does, and at which port call of the first."""
 
-    crash: int
-    alpha: str
-    beta: str
-    retry: int | None
-    destroy: int | None
-    idempotent: bool
-    lag_ms: int
-    env: bool
-
-
-def everything() -> Iterator[Scenario]:
-    """The whole grid, in a fixed order."""
-    axes = (CRASHES, ALPHA, BETA, RETRIES, DESTROYS, (True, False), (0, 5_000), (False, True))
-    for choice in itertools.product(*axes):
-        yield Scenario(*choice)
+    crash: int = 0
+    alpha: str = "ok"
+    beta: str = "ok"
+    retry: int | None = None
+    destroy: int | None = None
+    idempotent: bool = True
+    lag_ms: int = 0
+    env: bool = False
+    crash_next: int = 0
+    nets: str = "writers"
+    boots_ms: int = 0
+    faults: str = ""
+    rival: str = ""
+    rival_at: int = 0
+    power: str = ""
+    ttl: int = 120
+    wait: float = 20.0
 
 
 def run(scenario: Scenario) -> World:
     """Run to the end and check everything."""
-    world = World(idempotent=scenario.idempotent, lag_ms=scenario.lag_ms, limits=False)
-    world.providers["alpha"].script("create", *scenario.alpha.split())
-    world.providers["beta"].script("create", scenario.beta)
-    world.crash_at = scenario.crash or None
-    world.create(env=scenario.env)
+    world = _world(scenario)
+    world.create(env=scenario.env, ttl=scenario.ttl, wait=scenario.wait)
+    world.check()
     if scenario.retry is not None:
         world.run_until(world.clock.now() + scenario.retry * 1000)
-        world.create(env=scenario.env)
+        world.create(env=scenario.env, ttl=scenario.ttl, wait=scenario.wait)
+    for verb in scenario.power.split():
+        for box in world.boxes():
+            world.asked(_wish(world, verb, box.id))
+            world.check()
     if scenario.destroy is not None:
         world.run_until(world.clock.now() + scenario.destroy * 1000)
         for box in world.boxes():
             world.destroy(box.id)
-    world.settle()
-    world.check_end()
-    _check_instances(world)
+    finish(world, scenario.nets)
+    check_instances(world, scenario)
     return world
 
 
-def _check_instances(world: World) -> None:
-    """I9, I22: how long each instance lived, and that a final refusal asked nobody else."""
+def _world(scenario: Scenario) -> World:
+    world = World(
+        idempotent=scenario.idempotent,
+        lag_ms=scenario.lag_ms,
+        limits=scenario.nets == "provider",
+        nets=NETS[scenario.nets],
+    )
+    world.providers["alpha"].script("create", *scenario.alpha.split())
+    world.providers["beta"].script("create", scenario.beta)
+    for provider in world.providers.values():
+        provider.boots_ms = scenario.boots_ms
+        for fault in scenario.faults.split():
+            op, _, kind = fault.partition(":")
+            provider.script(op, kind)
+    world.crash_at = scenario.crash or None
+    if scenario.crash_next:
+        world.crash_next.append(scenario.crash_next)
+    if scenario.rival:
+        world.rival = (scenario.rival_at, rival(world, scenario))
+    return world
+
+
+def _wish(world: World, verb: str, id_: str) -> Callable[[], Any]:
+    router = world.router
+    wishes: Mapping[str, Callable[[], Any]] = {
+        "pause": lambda: router.pause(TENANT, id_),
+        "resume": lambda: router.resume(TENANT, id_),
+        "extend": lambda: router.extend(TENANT, id_, 300, shorten=True),
+        "shorten": lambda: router.extend(TENANT, id_, 45, shorten=True),
+        "look": lambda: router.get(TENANT, id_, refresh=True),
+        "relabel": lambda: router.relabel(TENANT, id_, {"a": "b"}),
+    }
+    return wishes[verb]
+
+
+def rival(world: World, scenario: Scenario) -> Callable[[], None]:
+    """What a second process does: at once, or when the first has slept over its lease."""
+    pause, _, what = scenario.rival.rpartition(" ")
+    process = world.process()
+
+    def each(call: Callable[[Sandbox], Any]) -> None:
+        for box in world.boxes():
+            world.asked(lambda box=box: call(box))  # type: ignore[misc]
+
+    def act() -> None:
+        world.clock.sleep(float(pause or 0))
+        match what:
+            case "client":
+                world.create(env=scenario.env, ttl=scenario.ttl, router=process)
+            case "destroy":
+                each(lambda box: world.destroy(box.id, router=process))
+            case "worker":
+                each(lambda box: process.advance(box.id))
+            case "reconcile":
+                world.asked(process.reconcile)
+            case "other":
+                world.create(ttl=60, router=process)
+            case verb:
+                each(lambda box: _wish_at(process, verb, box.id))
+
+    return act
+
+
+def _wish_at(process: Any, verb: str, id_: str) -> None:
+    if verb == "extend":
+        process.extend(TENANT, id_, 300, shorten=True)
+    elif verb == "touch":
+        process._wishes.touch(process.get(TENANT, id_))
+    elif verb == "look":
+        process.get(TENANT, id_, refresh=True)
+    else:
+        getattr(process, verb)(TENANT, id_)
+
+
+def finish(world: World, nets: str) -> None:
+    """Let time pass until this net alone has done its work, and look at what is left."""
+    world.crash_next.clear()
+    if nets in ("writers", "all", "sweep"):
+        world.settle()
+        world.check_end()
+        return
+    deadlines = [box.expires_at for box in world.boxes()]
+    last = max(deadlines, default=world.clock.now()) + BOUNDS_MS[nets] + WINDOW_MS
+    world.run_until(last + 2 * LEASE_MS)
+    if nets == "guard":
+        world.settle()
+    assert world.living() == [], f"{nets} alone left an instance"
+    world.check_answers()
+    world.check_edges()
+
+
+def check_instances(world: World, scenario: Scenario) -> None:
+    """I9, I18: how long each instance lived, past its deadline or an acknowledged destroy."""
     deadlines = {box.id: box.expires_at for box in world.boxes()}
-    late = LATE_MS + (LEASE_MS + SWEEP_MS if world.crashes else 0)
+    acknowledged = [e for e in world.history if (e.kind, e.op) == ("ok", "destroy")]
+    if scenario.nets in ("writers", "all", "sweep"):
+        unknown = 0 if scenario.alpha == "ok" else FAULT_MS
+        for event in acknowledged:
+            wished = round(event.t * 1000) + unknown
+            deadlines[str(event.sandbox)] = min(deadlines[str(event.sandbox)], wished)
+    late = BOUNDS_MS[scenario.nets] + FAULT_MS * len(scenario.faults.split())
+    if world.crashes or world.rivals:
+        late += LEASE_MS + SWEEP_MS + (300_000 if scenario.nets == "reconcile" else 0)
     for provider in world.providers.values():
         for box in provider.boxes.values():
             deadline = deadlines[box.order.tags["constal-sandbox-id"]]
-            assert box.dead_at is not None
+            dead = ended_at(box)
+            assert dead is not None
             if box.born_at <= deadline:
-                assert box.dead_at <= deadline + late, f"{(box.dead_at - deadline) / 1000} s late"
-    for record in world.boxes():
-        refused = [attempt.code for attempt in record.attempts[:-1]]
-        assert "provider_permission" not in refused, "another pool was asked after a 403"
+                assert dead <= deadline + late, f"I9: {(dead - deadline) / 1000} s late"
+            if box.late and scenario.nets in ("writers", "all"):
+                _check_late(world, box, dead, late)
+
+
+def _check_late(world: World, box: Box, dead: int, late: int) -> None:
+    """I8: what appears late, and is not the one that serves, is soon gone."""
+    (record,) = [b for b in world.boxes() if b.id == box.order.tags["constal-sandbox-id"]]
+    served = record.server is not None and record.server.instance_id == box.id
+    assert served or dead <= box.born_at + late + 2 * FAULT_MS, "I8: a late one lived on"

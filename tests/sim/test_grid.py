@@ -1,35 +1,51 @@
-"""Every crash point under every fault: at most one instance in use, none in the end."""
+"""Every crash point under every fault, every rival, every net alone: the grid of `grid`."""
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from tests.sim.scenario import Scenario, everything, run
+from tests.sim.grid import FAMILIES, chosen, everything, told
 
-GRID = list(everything())
-STRIDE, PARTS = 7, 16
-"""`make test` runs every seventh scenario, `make sim` all of them."""
+STRIDES = {
+    "creates": 11,
+    "nets": 5,
+    "destroys": 13,
+    "rivals": 17,
+    "twice": 7,
+    "power": 7,
+}
+"""`make test` runs every so-manieth scenario of a family, `make sim` all of them."""
+PARTS = 8
+SHORT, LONG = 10_000, 50_000
+WHAT = {
+    "creates": ("alpha", "beta", "retry", "destroy", "lag_ms", "env"),
+    "nets": ("alpha", "nets", "retry"),
+    "destroys": ("faults", "destroy"),
+    "rivals": ("rival", "rival_at", "alpha"),
+    "twice": ("crash_next", "alpha"),
+    "power": ("power", "faults", "nets"),
+}
+"""What of a family meets every crash point even in the short grid."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_crash_at_any_port_call_leaves_no_second_instance_and_no_orphan(
-    part: int, request: pytest.FixtureRequest
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_second_instance_no_orphan_and_one_answer(
+    family: str, part: int, request: pytest.FixtureRequest
 ) -> None:
-    chosen = GRID if request.config.getoption("--long") else GRID[::STRIDE]
-    for scenario in chosen[part::PARTS]:
-        _told(scenario)
+    stride = 1 if request.config.getoption("--long") else STRIDES[family]
+    for scenario in itertools.islice(chosen(family, stride), part, None, PARTS):
+        told(scenario)
 
 
-def _told(scenario: Scenario) -> None:
-    try:
-        run(scenario)
-    except AssertionError as failed:
-        raise AssertionError(f"{scenario}: {failed}") from failed
-
-
-def test_the_short_grid_still_meets_every_pair_of_crash_point_and_fault() -> None:
-    chosen = GRID[::STRIDE]
-    assert len(chosen) >= 2_000
-    for fault in ("alpha", "beta", "retry", "destroy"):
-        pairs = {(s.crash, getattr(s, fault)) for s in GRID}
-        assert {(s.crash, getattr(s, fault)) for s in chosen} == pairs
+def test_the_short_grid_is_long_and_meets_every_pair_of_crash_point_and_fault() -> None:
+    short = {family: list(chosen(family, STRIDES[family])) for family in FAMILIES}
+    assert sum(map(len, short.values())) >= SHORT
+    assert sum(1 for family in FAMILIES for _ in everything(family)) >= LONG
+    for family, names in WHAT.items():
+        for name in names:
+            pairs = {(s.crash, getattr(s, name)) for s in everything(family)}
+            met = {(s.crash, getattr(s, name)) for s in short[family]}
+            assert met == pairs, (family, name, len(pairs - met))

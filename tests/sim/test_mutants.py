@@ -1,104 +1,39 @@
-"""The simulation bites: a small part of the grid finds each seeded fault of the life cycle."""
+"""The simulation bites: every promise has a seeded fault, and a small selection finds it."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
-from sandbox_router.lifecycle import advance, decide, moves, steps
-from sandbox_router.model.failure import Permission
-from sandbox_router.model.sandbox import Attempt, Outcome, Sandbox
-from sandbox_router.ports import Order
-from tests.sim.scenario import everything, run
+from tests.sim.mutants import MUTANTS, Hunt, Mutant
+from tests.sim.stories import STORIES
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-def _crashed_intents_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    def gone(attempt: Attempt, *_: object) -> Attempt:
-        return replace(attempt, outcome=Outcome.GONE, ended_at=0)
-
-    patch.setattr(moves, "doubted", gone)
+CLAIMED = {
+    *("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14"),
+    *("I15", "I16", "I17", "I18", "I19", "I21", "I22", "I23", "I24", "I27", "I28", "I39"),
+}
+"""What the simulation claims to show."""
+HUNTS = {mutant.hunt.__name__: mutant.hunt for mutant in MUTANTS}
 
 
-def _unknown_attempts_are_forgotten_on_failover(patch: pytest.MonkeyPatch) -> None:
-    real = decide._loose
-
-    def loose(box: Sandbox, attempt: Attempt) -> Iterator[Any]:
-        if attempt.outcome is not Outcome.UNKNOWN:
-            yield from real(box, attempt)
-
-    patch.setattr(decide, "_loose", loose)
-    patch.setattr(Attempt, "open", property(lambda a: a.outcome in (Outcome.CREATED,)))
-
-
-def _failover_after_a_permission_refusal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Permission, "elsewhere", True)
-
-
-def _destroyed_without_confirmation(patch: pytest.MonkeyPatch) -> None:
-    def destroy(self: steps.Performer, call: steps.Call) -> Sandbox:
-        gone = replace(call.attempt, outcome=Outcome.GONE, ended_at=0)
-        return call.box.with_attempt(gone)
-
-    patch.setattr(steps.Performer, "_destroy", destroy)
-
-
-def _expiry_is_never_due(patch: pytest.MonkeyPatch) -> None:
-    def ends(box: Sandbox) -> Iterator[Any]:
-        return
-        yield
-
-    patch.setattr(decide, "_ends", ends)
-
-
-def _the_intent_is_not_saved_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(advance.Work, "dirty", property(lambda work: False))
-
-
-def _no_due_date_after_release(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(advance, "due", lambda box, armed: None)
-
-
-def _recreate_under_a_new_name(patch: pytest.MonkeyPatch) -> None:
-    names = itertools.count()
-
-    def order(self: steps.Performer, call: steps.Call) -> Order:
-        return replace(real(self, call), identity=f"x{next(names)}")
-
-    real = steps.Performer._order
-    patch.setattr(steps.Performer, "_order", order)
-
-
-def _a_refused_repeat_settles_the_first_ask(patch: pytest.MonkeyPatch) -> None:
-    real = moves.doubted
-    patch.setattr(moves, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
-
-
-MUTANTS: tuple[Patch, ...] = (
-    _crashed_intents_are_forgotten,
-    _unknown_attempts_are_forgotten_on_failover,
-    _failover_after_a_permission_refusal,
-    _destroyed_without_confirmation,
-    _expiry_is_never_due,
-    _the_intent_is_not_saved_first,
-    _no_due_date_after_release,
-    _recreate_under_a_new_name,
-    _a_refused_repeat_settles_the_first_ask,
-)
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__.strip("_"))
-def test_the_grid_kills_the_mutant(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant(monkeypatch)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_a_seeded_fault_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant.seed(monkeypatch)
     with pytest.raises(AssertionError):
-        _run_some()
+        mutant.hunt()
 
 
-def _run_some() -> None:
-    for scenario in list(everything())[::97]:
-        run(scenario)
+@pytest.mark.parametrize("hunt", HUNTS.values(), ids=HUNTS)
+def test_what_finds_a_fault_finds_none_where_none_is(hunt: Hunt) -> None:
+    hunt()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_story(story: Hunt) -> None:
+    story()
+
+
+def test_every_promise_the_simulation_claims_to_show_has_a_mutant() -> None:
+    broken = {promise for mutant in MUTANTS for promise in mutant.breaks.split()}
+    assert broken >= CLAIMED
+    assert len(MUTANTS) >= 50
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)

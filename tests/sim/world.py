@@ -1,99 +1,56 @@
 """One deployment on simulated time: the real core and store, simulated vendors, crashes on demand.
 
 A crash is a BaseException raised at a port call. The process is then gone: a new Router takes over
-the same table and queue. `check` holds the invariants that hold at every moment, `settle` runs the
-world until nothing is left to do.
+the same table and queue. A rival is a second process that does something at a port call of the
+first. `check` holds the invariants that hold at every moment, `settle` runs the world until nothing
+is left to do.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
+import json
 import random
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from sandbox_router.lifecycle.create import CreateRequest, Reply
-from sandbox_router.model.capability import (
-    LabelLimits,
-    Lifetime,
-    Naming,
-    Profile,
-    Timeouts,
-    UnitPrice,
-)
-from sandbox_router.model.failure import Failure, NotFound
-from sandbox_router.model.pool import Pool, Prepared
-from sandbox_router.model.sandbox import EDGES, Outcome, Sandbox, State
+from sandbox_router.model.failure import Failure, KeyReused, StoreBusy
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
-from sandbox_router.model.size import Shape
-from sandbox_router.model.spec import Cargo, Isolation, Spec
-from sandbox_router.ports import Order, Provider, Table
+from sandbox_router.model.spec import Cargo, Spec
+from sandbox_router.ports import Order, Table
 from sandbox_router.router import Router
-from sandbox_router.store import Store
-from sandbox_router.table import Write
+from sandbox_router.store import Store, Unreadable
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.ids import FakeIds
 from tests.fakes.provider import Box, FakeProvider
 from tests.fakes.queue import MemoryQueue
-from tests.fakes.table import MemoryTable
 from tests.fakes.vault import FakeVault
 from tests.fakes.weak import Weak
+from tests.sim import audit, checks, history, sometimes
+from tests.sim.history import Event
+from tests.sim.process import SHAPE, Crash, FakePools, TickingQueue, TickingTable, profile
+from tests.sim.table import FastTable
 
-SHAPE = Shape.of(2, 4)
 TENANT = "acme"
-SWEEP_MS = 60_000
-RECONCILE_MS = 300_000
+SWEEP_MS, RECONCILE_MS, GUARD_MS = 60_000, 300_000, 90_000
 LATE_MS = 5_000
 """How long after its deadline an instance may live when nothing is broken."""
-
-
-class Crash(BaseException):
-    """The process dies here."""
-
-
-def profile(kind: str = "fake", *, idempotent: bool = True, lag: int = 0) -> Profile:
-    """A profile with every ability of the fake provider."""
-    return Profile(
-        kind=kind,
-        name=kind,
-        naming=Naming(idempotent=idempotent, list_lag=lag, window=600, settle=20),
-        lifetime=Lifetime(max_ttl=86_400, extends=True),
-        labels=LabelLimits(21, 256),
-        isolation=Isolation.MICROVM,
-        abilities={"exec": {}, "env": {}, "pause": {"keeps": ["memory", "disk"]}, "extend": {}},
-        hosts=(),
-        timeouts=Timeouts(20.0, 10.0),
-        price=UnitPrice(50_400, 16_200, "USD", "2026-01-01", "https://example.com"),
-    )
-
-
-class FakePools:
-    """`ports.Pools` over fake providers, in the order given."""
-
-    def __init__(self, providers: dict[str, FakeProvider], made_of: Profile) -> None:
-        self._providers = providers
-        images = {"default": (Prepared("base", SHAPE),)}
-        self._pools = [
-            Pool(id_, made_of, position, isolation=Isolation.MICROVM, images=images)
-            for position, id_ in enumerate(providers)
-        ]
-
-    def all(self) -> list[Pool]:
-        return self._pools
-
-    def pool(self, pool_id: str) -> Pool:
-        found = next((pool for pool in self._pools if pool.id == pool_id), None)
-        if found is None:
-            raise NotFound
-        return found
-
-    def provider(self, pool_id: str) -> Provider:
-        return self._providers[pool_id]
+WRITERS = frozenset({"queue", "sweep"})
+MemoryTable = FastTable
+"""The table of a world; a test puts another driver here."""
 
 
 class World:
-    """A deployment with its vendors, its clients' history and a process that can die."""
+    """A deployment with its vendors, its clients' history and a process that can die.
+
+    nets: `queue`: what writers send arrives; `sweep`, `reconcile`, `guard`: those nets. What the
+    sweep sends arrives as soon as it runs at all.
+    """
 
     def __init__(
         self,
@@ -104,7 +61,7 @@ class World:
         seed: int = 0,
         weak: dict[str, Any] | None = None,
         limits: bool = True,
-        nets: frozenset[str] = frozenset({"queue", "sweep"}),
+        nets: frozenset[str] = WRITERS,
     ) -> None:
         self.clock = FakeClock()
         self.queue = MemoryQueue(self.clock)
@@ -114,10 +71,14 @@ class World:
             self.weak = Weak(self.memory, random.Random(seed), self.clock, **weak)
         self.ids = FakeIds(seed)
         self.crash_at: int | None = None
+        self.crash_next: deque[int] = deque()
+        self.rival: tuple[int, Callable[[], None]] | None = None
         self.ticks = 0
         self.points: list[str] = []
-        self.crashes = 0
+        self.crashes = self.rivals = 0
         self.answers: list[tuple[str, Reply]] = []
+        self.history: list[Event] = []
+        self.sometimes: Counter[str] = Counter()
         self.providers = {
             name: FakeProvider(
                 name,
@@ -134,16 +95,33 @@ class World:
             self.providers, profile(idempotent=idempotent, lag=(lag_ms + 999) // 1000)
         )
         self.nets = nets
-        self.swept_at = self.reconciled_at = START
+        self.swept_at = self.reconciled_at = self.guarded_at = START
+        self._within = self._sweeping = False
+        self._calls = itertools.count(1)
+        self._cache: dict[str, Sandbox] = {}
+        self._checked: object = None
+        self._streamed: list[str] = []
+        self._fast = isinstance(self.memory, FastTable)
+        self.watcher = checks.Watcher(self.clock, self.providers, self.sometimes)
+        if self._fast:
+            self.memory.watch = self.watcher
         self.boot()
 
     def boot(self) -> None:
         """A new process on the same storage."""
         self.queue.restart()
         self.queue.reclaim()
-        self.router = Router(
-            table=TickingTable(self.weak, self.tick),
-            queue=TickingQueue(self.queue, self.tick),
+        self.router = self.process()
+        self.swept_at = self.clock.now() - SWEEP_MS
+        self.reconciled_at = self.clock.now() - RECONCILE_MS
+        if self.crash_next:
+            self.crash_at = self.ticks + self.crash_next.popleft()
+
+    def process(self) -> Router:
+        """Another process on the same storage."""
+        router = Router(
+            table=TickingTable(self.weak, self.tick, self.sometimes),
+            queue=TickingQueue(self.queue, self.tick, self._lossy),
             pools=self.pools,
             vault=FakeVault(),
             clock=self.clock,
@@ -151,13 +129,26 @@ class World:
             deployment="deployment-1",
             pepper=Secret("pepper"),
         )
-        self.swept_at = self.clock.now() - SWEEP_MS
-        self.reconciled_at = self.clock.now() - RECONCILE_MS
+        return sometimes.watched(router, self.sometimes)
+
+    def _lossy(self) -> bool:
+        return "queue" not in self.nets and not self._sweeping
 
     def tick(self, point: str) -> None:
-        """A port call: count it, die if it is this one's turn."""
+        """A port call: count it, let a rival act or die if it is this one's turn."""
+        again = self._sweeping and self.points[-1:] == [point] == ["table.query"]
+        if self._within or again:  # sixteen shards are read one after the other: one moment
+            return
         self.ticks += 1
         self.points.append(point)
+        if self.rival is not None and self.ticks >= self.rival[0]:
+            act, self.rival = self.rival[1], None
+            self._within = self.watcher.slept = True
+            self.rivals += 1
+            try:
+                act()
+            finally:
+                self._within = False
         if self.crash_at is not None and self.ticks == self.crash_at:
             self.crash_at = None
             self.crashes += 1
@@ -165,8 +156,9 @@ class World:
 
     def _intent_exists(self, order: Order) -> None:
         """I7: before every provider create, the store knows of the attempt."""
-        known = [str(item.get("identity")) for item in self.memory.items()]
-        assert order.identity in known, "an instance is created that no stored attempt names"
+        page = self.memory.query(None, f"SBX#{order.tags['constal-sandbox-id']}")
+        known = [str(item.get("identity")) for item in page.items]
+        assert order.identity in known, "I7: an instance is created that no stored attempt names"
 
     def guarded(self, call: Callable[[], Any]) -> Any:
         """Run in the process; when it dies, boot the next one."""
@@ -177,29 +169,91 @@ class World:
             return None
 
     def create(
-        self, key: str | None = "k1", *, ttl: int = 120, wait: float = 20.0, env: bool = False
+        self,
+        key: str | None = "k1",
+        *,
+        ttl: int = 120,
+        wait: float = 20.0,
+        env: bool = False,
+        tenant: str = TENANT,
+        idle: int | None = None,
+        router: Router | None = None,
     ) -> Reply | None:
         """A client's create; None when the process died or the failure was raised."""
-        spec = Spec(SHAPE, ttl_seconds=ttl, env_names=("TOKEN",) if env else ())
+        spec = Spec(SHAPE, ttl_seconds=ttl, env_names=("TOKEN",) if env else (), idle_seconds=idle)
         cargo = Cargo({"TOKEN": Secret("CANARY-1")}) if env else Cargo()
-        request = CreateRequest(spec, f"{ttl}".encode(), "req-1", cargo, key)
+        body = f"{ttl}" if idle is None else f"{ttl} {idle}"
+        request = CreateRequest(spec, body.encode(), "req-1", cargo, key)
+        call, before = next(self._calls), (self._vendor_calls(), self._version())
+        self._note("invoke", "create", call, tenant=tenant, key=key, body=body)
+        process = router or self.router
         try:
-            reply = self.guarded(lambda: self.router.create(TENANT, request, wait_seconds=wait))
+            reply = self.guarded(lambda: process.create(tenant, request, wait_seconds=wait))
         except Failure as failure:
+            self.sometimes["the store was busy"] += isinstance(failure, StoreBusy)
+            reused = isinstance(failure, KeyReused)
+            self.sometimes["a key was reused with another body"] += reused
+            if reused:
+                self._untouched(before, "I4: a refused body reached somebody")
             reply = Reply(failure.status, failure.code)
-        if isinstance(reply, Reply):
-            self.answers.append((key or "", reply))
-            return reply
-        return None
+        if not isinstance(reply, Reply):
+            self._note("info", "create", call)
+            return None
+        self.answers.append((key or "", reply))
+        self._answered(call, reply)
+        if reply.replayed and reply.status == 201:
+            self.sometimes["a settled answer was replayed"] += 1
+        self.sometimes["a starting sandbox was replayed"] += reply.replayed and reply.status == 202
+        settled = [e for e in self.history if e.answer == reply.body and e.status == 201]
+        if reply.status == 201 and len(settled) > 1 and not self._within:
+            self._untouched(before, "I5: a replay did something")
+        return reply
 
-    def destroy(self, sandbox_id: str) -> None:
+    def _answered(self, call: int, reply: Reply) -> None:
+        good = reply.status < 300
+        told = json.loads(reply.body) if good else {}
+        self._note(
+            "ok" if good else "fail",
+            "create",
+            call,
+            status=reply.status,
+            sandbox=reply.sandbox_id,
+            instance=told.get("instance_id"),
+            state=told.get("state") or ("reused" if reply.body == KeyReused.code else None),
+            answer=reply.body if reply.status == 201 else "",
+        )
+
+    def _untouched(self, before: tuple[int, object], fault: str) -> None:
+        if self.rival is None and not self.rivals:
+            assert before == (self._vendor_calls(), self._version()), fault
+
+    def _note(self, kind: history.Kind, op: str, call: int = 0, **more: Any) -> None:
+        self.history.append(Event(kind, op, self.clock.now() / 1000, call, **more))
+
+    def _vendor_calls(self) -> int:
+        return sum(len(provider.calls) for provider in self.providers.values())
+
+    def _version(self) -> object:
+        return getattr(self.memory, "version", None)
+
+    def destroy(self, sandbox_id: str, tenant: str = TENANT, router: Router | None = None) -> None:
         """A client's destroy; failures are the client's to retry."""
-        self.asked(lambda: self.router.destroy(TENANT, sandbox_id))
+        process, call = router or self.router, next(self._calls)
+        self._note("invoke", "destroy", call, tenant=tenant, sandbox=sandbox_id)
+        kind: history.Kind = "info"
+        with contextlib.suppress(Failure):
+            done = self.guarded(lambda: process.destroy(tenant, sandbox_id))
+            kind = "info" if done is None else "ok"
+        self._note(kind, "destroy", call, sandbox=sandbox_id)
 
     def asked(self, call: Callable[[], Any]) -> None:
         """A client's call whose failure is the client's to retry."""
-        with contextlib.suppress(Failure):
+        try:
             self.guarded(call)
+        except StoreBusy:
+            self.sometimes["the store was busy"] += 1
+        except Failure:
+            pass
 
     def step(self) -> None:
         """The worker's next thing: a message that is due, a sweep, or time passes."""
@@ -207,19 +261,49 @@ class World:
         if now >= self.swept_at + SWEEP_MS:
             self.swept_at = now
             if "sweep" in self.nets:
-                self.asked(self.router.sweep)
+                self._sweep()
             return
         if now >= self.reconciled_at + RECONCILE_MS and "reconcile" in self.nets:
             self.reconciled_at = now
             self.asked(self.router.reconcile)
             return
-        for queue in ("teardown", "create") if "queue" in self.nets else ():
+        if now >= self.guarded_at + GUARD_MS and "guard" in self.nets:
+            self._expire_guards(now)
+            return
+        carried = WRITERS & self.nets
+        for queue in ("teardown", "create") if carried else ():
             for message in self.queue.receive(queue, 1, 120, now):
                 self.guarded(functools.partial(self._handle, message))
                 return
-        waiting = self.queue.next_due() if "queue" in self.nets else None
+        waiting = self.queue.next_due() if carried else None
         soon = waiting or now + SWEEP_MS
         self.clock.at(min(max(soon, now + 1), self.swept_at + SWEEP_MS))
+
+    def _sweep(self) -> None:
+        self._sweeping = True
+        try:
+            self.asked(self.router.sweep)
+        finally:
+            self._sweeping = False
+
+    def _expire_guards(self, now: int) -> None:
+        """What the table's expiry service and its stream do: a record of it comes until it is
+        taken."""
+        for pk in self.memory.partitions("GUARD#"):
+            (guard,) = self.memory.partition(pk)
+            if cast("int", guard["ttl"]) * 1000 <= now:
+                self.memory.replace((pk, "A"), None)
+                self._streamed.append(str(guard["sandbox_id"]))
+        while self._streamed:
+            crashes = self.crashes
+            try:
+                self.guarded(lambda: self.router.advance(self._streamed[0]))
+            except Failure:
+                return
+            if self.crashes > crashes:
+                return
+            self._streamed.pop(0)
+        self.guarded_at = now
 
     def _handle(self, message: Any) -> None:
         try:
@@ -244,83 +328,74 @@ class World:
 
     def boxes(self) -> list[Sandbox]:
         """Every record as it is stored."""
-        ids = [str(i["id"]) for i in self.memory.items() if str(i["pk"]).startswith("SBX#")
-               and i["sk"] == "A"]  # fmt: skip
-        store = Store(self.memory, self.clock, self.ids)
-        return [box for box in (store.load(id_) for id_ in ids) if box is not None]
+        if not self._fast:
+            ids = [str(i["id"]) for i in self.memory.items() if str(i["pk"]).startswith("SBX#")
+                   and i["sk"] == "A"]  # fmt: skip
+            return [box for id_ in ids if (box := self._loaded(id_)) is not None]
+        for pk in self.memory.changed:
+            self._cache.pop(pk, None)
+            if pk.startswith("SBX#") and (box := self._loaded(pk.removeprefix("SBX#"))):
+                self._cache[pk] = box
+        self.memory.changed.clear()
+        return [self._cache[pk] for pk in sorted(self._cache)]
+
+    def _loaded(self, id_: str) -> Sandbox | None:
+        with contextlib.suppress(Unreadable):
+            return Store(self.memory, self.clock, self.ids).load(id_)
+        return None
 
     def living(self) -> list[Box]:
         """Every instance that runs now, anywhere."""
         return [box for provider in self.providers.values() for box in provider.living()]
 
     def check(self) -> None:
-        """What holds at every moment."""
-        now = self.clock.now()
+        """What holds at every moment; looked at when something has changed."""
+        now = (self._version(), self._vendor_calls())
+        if now == self._checked and self._fast:
+            return
+        self._checked = now
         for box in self.boxes():
-            for attempt in box.attempts:
-                if attempt.outcome is Outcome.GONE and attempt.instance_id:
-                    vendor = self.providers[attempt.pool_id].boxes[attempt.instance_id]
-                    assert not vendor.alive(now), "confirmed gone, and alive"
-            if box.state is State.RUNNING and box.server and now < box.expires_at:
-                vendor = self.providers[box.server.pool_id].boxes[box.server.instance_id or ""]
-                served = vendor.alive(now) or vendor.dead_at is not None
-                assert served, "what was handed out never was"
-                assert not vendor.deleted_by_us, "what was handed out was destroyed"
-            if box.state is State.DESTROYED and box.ended_at is not None:
-                known = [a for a in box.attempts if a.alive and (a.ended_at or 0) < box.ended_at]
-                assert not known, "destroyed before it was gone"
+            checks.check_record(box, self.providers, self.clock.now())
 
     def check_end(self) -> None:
         """What holds when nothing is left to do."""
-        assert self.living() == [], "an instance outlived its record"
+        assert self.living() == [], "I8: an instance outlived its record"
         for box in self.boxes():
-            assert box.state.terminal, f"{box.state} for ever"
+            assert box.state.terminal, f"I18: {box.state} for ever"
             assert box.settled, "finished with an attempt open"
         self.check_answers()
         self.check_edges()
+        if self._fast:
+            for box in self.boxes():
+                audit.check_trail(self.memory, box)
+            checks.check_calls(self.boxes(), self.providers, self.crashes + self.rivals)
 
     def check_answers(self) -> None:
-        """I1, I2: one sandbox, one instance per key, over all answers a client ever got."""
-        by_key: dict[str, set[str | None]] = {}
-        for key, reply in self.answers:
-            if key and reply.status == 201:
-                by_key.setdefault(key, set()).add(reply.body)
-        assert all(len(bodies) == 1 for bodies in by_key.values()), "two answers for one key"
+        """I1-I6, from what clients saw."""
+        for box in self.boxes():
+            server = box.server
+            self._note(
+                "seen",
+                "get",
+                tenant=box.tenant,
+                sandbox=box.id,
+                state=str(box.state),
+                instance=None if server is None else server.instance_id,
+            )
+        for instance in self.living():
+            sandbox = instance.order.tags.get("constal-sandbox-id")
+            self._note("alive", "list", sandbox=sandbox, instance=instance.id)
+        history.check(self.history)
 
     def check_edges(self) -> None:
         """I15: the audit trail walks along the table of edges."""
-        for item in self.memory.items():
-            if item.get("event") == "state":
-                was, now = State(str(item["was"])), State(str(item["state"]))
-                assert now in EDGES[was], f"{was} -> {now}"
+        checks.check_edges(self.memory.items())
+
+    def told(self) -> Counter[str]:
+        """The situations this life was in."""
+        log = [item for item in self.memory.items() if str(item["pk"]).startswith("LOG#")]
+        sometimes.told(self.boxes(), log, self.providers.values(), self.sometimes)
+        return self.sometimes
 
 
-class TickingTable:
-    """A Table whose calls are crash points, before and after their effect."""
-
-    def __init__(self, table: Table, tick: Callable[[str], None]) -> None:
-        self._table, self._tick = table, tick
-
-    def get(self, key: Any, *, consistent: bool = True) -> Any:
-        self._tick("table.get")
-        return self._table.get(key, consistent=consistent)
-
-    def write(self, *writes: Write) -> None:
-        self._tick("table.write")
-        self._table.write(*writes)
-        self._tick("table.write.done")
-
-    def query(self, *args: Any, **kwargs: Any) -> Any:
-        self._tick("table.query")
-        return self._table.query(*args, **kwargs)
-
-
-class TickingQueue:
-    """A Queue whose sends are crash points."""
-
-    def __init__(self, queue: MemoryQueue, tick: Callable[[str], None]) -> None:
-        self._queue, self._tick = queue, tick
-
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
-        self._tick("queue.send")
-        self._queue.send(queue, sandbox_id, delay_seconds)
+__all__ = ["SHAPE", "TENANT", "Crash", "FakePools", "State", "World", "profile"]

@@ -1,0 +1,122 @@
+"""The grid: families of scenarios, each the product of its axes, in a fixed order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tests.sim.scenario import NETS, Scenario, run
+from tests.sim.world import World
+
+CRASHES = tuple(range(17))
+"""0: no crash; n: at the n-th port call of the create and everything after it."""
+ALPHA = (
+    *("ok", "lost", "cut", "late", "slow", "capacity", "forbidden", "rate_limited", "unauthorized"),
+    *("ok capacity", "lost capacity"),
+)
+"""What the first pool's creates meet, one after the other."""
+BETA = ("ok", "lost", "capacity", "forbidden")
+RETRIES = (None, 0, 31)
+"""The client repeats its create: never, at once, when the dead worker's lease is over (seconds)."""
+DESTROYS = (None, 0, 40)
+BOTH = (True, False)
+LAGS = (0, 5_000)
+DESTROY_FAULTS = (
+    *("", "destroy:cut", "destroy:lost destroy:conflict", "destroy:kept destroy:kept"),
+    *("destroy:unauthorized", "destroy:rate_limited destroy:cut"),
+)
+GET_FAULTS = ("", "get:cut", "get:cut get:cut get:outage")
+FIND_FAULTS = ("", "find:cut", "find:absent find:outage")
+RIVALS = (
+    *("client", "other", "destroy", "worker", "look", "extend", "pause", "touch"),
+    *("31 client", "31 worker", "31 destroy", "95 reconcile", "95 client"),
+)
+POWER = ("pause", "pause resume", "extend", "look", "pause extend resume", "shorten", "relabel")
+POWER_FAULTS = (
+    *("", "pause:cut", "pause:lost", "pause:capacity", "pause:gone", "resume:lost", "resume:gone"),
+    *("extend:cut", "extend:lost", "extend:gone", "get:absent", "get:cut get:absent"),
+)
+
+Axes = dict[str, Iterable[Any]]
+FAMILIES: dict[str, Axes] = {
+    "creates": {
+        "crash": CRASHES,
+        "alpha": ALPHA,
+        "beta": BETA,
+        "retry": RETRIES,
+        "destroy": (None, 40),
+        "idempotent": BOTH,
+        "lag_ms": LAGS,
+        "env": BOTH,
+    },
+    "nets": {
+        "crash": CRASHES,
+        "alpha": ALPHA,
+        "nets": tuple(NETS),
+        "retry": (None, 31),
+        "idempotent": BOTH,
+        "lag_ms": LAGS,
+    },
+    "destroys": {
+        "crash": (0, *range(7, 17)),
+        "alpha": ("ok", "lost", "late"),
+        "faults": tuple(
+            " ".join(filter(None, parts))
+            for parts in itertools.product(DESTROY_FAULTS, GET_FAULTS, FIND_FAULTS)
+        ),
+        "destroy": DESTROYS,
+        "idempotent": BOTH,
+        "lag_ms": LAGS,
+    },
+    "rivals": {
+        "rival": RIVALS,
+        "rival_at": CRASHES[1:],
+        "alpha": ALPHA[:-2],
+        "crash": (0, 8),
+        "retry": (None, 31),
+        "idempotent": BOTH,
+        "nets": ("writers", "sweep"),
+        "wait": (20.0, 0.0),
+        "ttl": (600,),
+    },
+    "twice": {
+        "crash": CRASHES[1:],
+        "crash_next": CRASHES[1:],
+        "alpha": ALPHA[:5],
+        "retry": (0, 31),
+        "destroy": (None, 0),
+        "idempotent": BOTH,
+    },
+    "power": {
+        "power": POWER,
+        "crash": (0, *range(8, 24)),
+        "faults": POWER_FAULTS,
+        "destroy": (None, 0),
+        "nets": ("writers", "sweep"),
+        "boots_ms": (0, 1_800),
+    },
+}
+
+
+def everything(family: str) -> Iterator[Scenario]:
+    """All of a family."""
+    axes = FAMILIES[family]
+    for choice in itertools.product(*axes.values()):
+        yield Scenario(**dict(zip(axes, choice, strict=True)))
+
+
+def chosen(
+    family: str, stride: int, where: Callable[[Scenario], bool] | None = None
+) -> Iterator[Scenario]:
+    """Every so-manieth of a family, of those wanted."""
+    wanted = filter(where, everything(family)) if where else everything(family)
+    return itertools.islice(wanted, 0, None, stride)
+
+
+def told(scenario: Scenario) -> World:
+    """Run it; a failure says which it was and what clients saw last."""
+    try:
+        return run(scenario)
+    except AssertionError as failed:
+        raise AssertionError(f"{scenario}: {failed}") from failed

@@ -1,0 +1,182 @@
+"""Faults of ends: deadlines, nets, destroys, debts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from sandbox_router.lifecycle import advance, decide, steps
+from sandbox_router.model.sandbox import Attempt, Outcome, Sandbox, State
+from sandbox_router.store import Store
+from sandbox_router.store import items as spelled
+from sandbox_router.table import Put
+from tests.sim import stories, test_faults
+from tests.sim.mutants.seeding import Patch, grid, mutant
+
+
+@mutant("I9", grid("creates", crash=0))
+def _expiry_is_never_due(patch: Patch) -> None:
+    def ends(box: Sandbox) -> Iterator[Any]:
+        if box.wish_destroy is not None:
+            yield (box.wish_destroy.at, decide.Shift(to=State.DESTROYING, reason="client"))
+
+    patch.setattr(decide, "_ends", ends)
+
+
+@mutant("I9", grid("nets", 29, nets="sweep"))
+def _expiry_is_only_a_message(patch: Patch) -> None:
+    real = advance.Lifecycle._store
+
+    def keep(self: advance.Lifecycle, work: advance.Work, after: Sandbox) -> None:
+        real(self, work, replace(after, due_at=None))
+
+    patch.setattr(advance.Lifecycle, "_store", keep)
+
+
+@mutant("I9", grid("creates", crash=0))
+def _no_due_date_after_release(patch: Patch) -> None:
+    patch.setattr(advance, "due", lambda box, armed: None)
+
+
+@mutant("I9", grid("creates", crash=0))
+def _nobody_is_woken_for_a_near_deadline(patch: Patch) -> None:
+    patch.setattr(advance.Lifecycle, "_wake", lambda self, box, at: None)
+
+
+@mutant("I9", stories.a_guard_moves_with_the_deadline)
+def _the_guard_is_not_moved_with_an_extension(patch: Patch) -> None:
+    patch.setattr(spelled, "guard_put", lambda box: Put(("NONE", "A"), {}))
+
+
+@mutant("I9", grid("nets", 29, nets="provider"))
+def _the_provider_is_given_no_limit(patch: Patch) -> None:
+    real = steps.Performer._order
+    order = lambda self, call: replace(real(self, call), lifetime_seconds=86_400)  # noqa: E731
+    patch.setattr(steps.Performer, "_order", order)
+
+
+@mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
+def _destroyed_without_asking(patch: Patch) -> None:
+    def destroy(self: steps.Performer, call: steps.Call) -> Sandbox:
+        return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=0))
+
+    patch.setattr(steps.Performer, "_destroy", destroy)
+
+
+@mutant("I16", grid("destroys", crash=0, faults="destroy:kept destroy:kept"))
+def _destroyed_without_looking(patch: Patch) -> None:
+    def destroy(self: steps.Performer, call: steps.Call) -> Sandbox:
+        call.provider.destroy(call.instance_id)
+        now = self.clock.now()
+        return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
+
+    patch.setattr(steps.Performer, "_destroy", destroy)
+
+
+@mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
+def _destroyed_while_one_is_known_alive(patch: Patch) -> None:
+    real = decide._destroying
+
+    def destroying(box: Sandbox) -> Iterator[Any]:
+        yield from real(box)
+        yield (0, decide.Shift(to=State.DESTROYED))
+
+    patch.setattr(decide, "_destroying", destroying)
+
+
+@mutant("I8 I11", grid("destroys", 29, alpha="late", destroy=0, idempotent=False))
+def _destroyed_and_never_looked_at_again(patch: Patch) -> None:
+    real = decide._loose
+
+    def loose(box: Sandbox, attempt: Attempt) -> Iterator[Any]:
+        if not box.state.terminal:
+            yield from real(box, attempt)
+
+    patch.setattr(decide, "_loose", loose)
+
+
+@mutant("I11", grid("creates", alpha="late", idempotent=False, crash=0))
+def _a_debt_is_closed_at_the_first_look(patch: Patch) -> None:
+    real = steps.Performer._find
+
+    def find(self: steps.Performer, call: steps.Call) -> Sandbox:
+        return real(self, replace(call, attempt=replace(call.attempt, window_until=0, lag_ms=0)))
+
+    patch.setattr(steps.Performer, "_find", find)
+
+
+@mutant("I18", grid("destroys", 29, destroy=0, faults=""))
+def _a_wish_is_not_due(patch: Patch) -> None:
+    patch.setattr(Store, "_due", lambda self, sandbox_id: {})
+    patch.setattr(advance.Lifecycle, "advance", _only_when_due)
+
+
+_real_advance = advance.Lifecycle.advance
+
+
+def _only_when_due(self: advance.Lifecycle, sandbox_id: str, **more: Any) -> Any:
+    box = self.store.load(sandbox_id)
+    if box is None or box.due_at is None or box.due_at > self.clock.now():
+        return box and self._work(box, None, 0)
+    return _real_advance(self, sandbox_id, **more)
+
+
+@mutant("I15", grid("creates", 7, alpha="cut", beta="forbidden", idempotent=False, crash=0))
+def _what_failed_can_be_destroyed(patch: Patch) -> None:
+    real = decide.agenda
+
+    def agenda(box: Sandbox, *, armed: bool) -> Iterator[Any]:
+        yield from real(box, armed=armed)
+        if box.state is State.FAILED and not box.settled:
+            yield (box.expires_at, decide.Shift(to=State.DESTROYING, reason="expired"))
+
+    patch.setattr(decide, "agenda", agenda)
+
+
+@mutant("I14", stories.one_look_that_finds_nothing_loses_no_sandbox)
+def _one_look_loses_a_sandbox(patch: Patch) -> None:
+    real = steps.Performer._look
+
+    def look(self: steps.Performer, call: steps.Call) -> Sandbox:
+        sure = replace(call.box, missing_since=0) if call.box.missing_since is None else call.box
+        return real(self, replace(call, box=sure))
+
+    patch.setattr(steps.Performer, "_look", look)
+
+
+@mutant(
+    "I8 I14",
+    test_faults.test_one_look_that_does_not_find_a_booting_instance_is_no_proof_that_it_is_gone,
+)
+def _one_look_ends_a_booting_instance(patch: Patch) -> None:
+    real = steps._unready
+    sure = lambda box, *rest: real(replace(box, missing_since=0), *rest)  # noqa: E731
+    patch.setattr(steps, "_unready", sure)
+
+
+@mutant("I21", grid("power", 101, boots_ms=1_800))
+def _running_before_the_provider_is_ready(patch: Patch) -> None:
+    real = steps.Performer._known
+
+    def known(self: steps.Performer, *rest: Any) -> Sandbox:
+        box = real(self, *rest)
+        assert box.current is not None
+        return box.with_attempt(replace(box.current, ready=True))
+
+    patch.setattr(steps.Performer, "_known", known)
+
+
+@mutant("I27", grid("creates", alpha="capacity", crash=0))
+def _later_calls_go_to_the_first_pool(patch: Patch) -> None:
+    real = steps.Performer.perform
+
+    def perform(self: Any, step: Any, box: Sandbox, *rest: Any) -> Any:
+        if isinstance(step, decide.Ask):
+            return real(self, step, box, *rest)
+        first = self.pools.provider(box.route[0].pool_id)
+        pools = SimpleNamespace(pool=self.pools.pool, provider=lambda pool_id: first)
+        return real(replace(self, pools=pools), step, box, *rest)
+
+    patch.setattr(steps.Performer, "perform", perform)

@@ -1,0 +1,50 @@
+"""What a seeded fault is, and how one enters the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.sim.grid import chosen, told
+
+Patch = pytest.MonkeyPatch
+Seed = Callable[[Patch], None]
+Hunt = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault of ours. hunt: fails when the fault is there, and only then."""
+
+    name: str
+    breaks: str
+    seed: Seed
+    hunt: Hunt
+
+
+MUTANTS: list[Mutant] = []
+
+
+def grid(family: str, stride: int = 97, **wanted: Any) -> Hunt:
+    """Scenarios of the grid that have these choices."""
+
+    def hunt() -> None:
+        fits = wanted.items()
+        for one in chosen(family, stride, lambda s: all(getattr(s, k) == v for k, v in fits)):
+            told(one)
+
+    hunt.__name__ = " ".join([family, *(f"{k}={v!r}" for k, v in wanted.items())])
+    return hunt
+
+
+def mutant(breaks: str, hunt: Hunt) -> Callable[[Seed], Seed]:
+    """Enter a seeded fault in the list."""
+
+    def entered(seed: Seed) -> Seed:
+        MUTANTS.append(Mutant(seed.__name__.strip("_").replace("_", " "), breaks, seed, hunt))
+        return seed
+
+    return entered
