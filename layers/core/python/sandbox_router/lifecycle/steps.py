@@ -142,8 +142,8 @@ class Performer:
         instance = call.provider.get(call.instance_id)
         now = self.clock.now()
         if instance is None:
-            ended = replace(attempt, outcome=Outcome.GONE, ended_at=now, code=Outage.code)
-            return box.with_attempt(ended)
+            return _unready(box, attempt, now)
+        box = replace(box, missing_since=None)
         if instance.state in ("failed", "stopped"):
             return shifted(box, State.FAILED, "provider_failed", now)
         ready = instance.state == "running"
@@ -238,6 +238,16 @@ def _again(attempt: Attempt, now: int) -> Attempt:
 def _retried(attempt: Attempt, now: int) -> Attempt:
     pause = _after(DESTROY_SECONDS, attempt.looks)
     return replace(attempt, looks=attempt.looks + 1, look_at=now + pause)
+
+
+def _unready(box: Sandbox, attempt: Attempt, now: int) -> Sandbox:
+    """Nobody asked for its end: gone only when two looks say so, the list lag apart."""
+    since = box.missing_since
+    if since is not None and now >= since + attempt.lag_ms:
+        ended = replace(attempt, outcome=Outcome.GONE, ended_at=now, code=Outage.code)
+        return replace(box.with_attempt(ended), missing_since=None)
+    later = replace(attempt, look_at=now + READY_MS)
+    return replace(box.with_attempt(later), missing_since=now if since is None else since)
 
 
 def _paced(box: Sandbox, now: int) -> Sandbox:

@@ -1,0 +1,32 @@
+"""Faults that the grid or the random lives found, each as the shortest trace that shows it."""
+
+from __future__ import annotations
+
+from tests.sim.world import World
+
+
+def test_one_look_that_does_not_find_a_booting_instance_is_no_proof_that_it_is_gone() -> None:
+    world = World(limits=False, lag_ms=5_000)
+    alpha = world.providers["alpha"]
+    alpha.boots_ms = 3_000
+    alpha.script("get", "ok", "absent", "absent")
+    reply = world.create()
+    assert reply is not None
+    assert reply.status == 201
+    assert [box.id for box in world.living()] == ["alpha-1"]
+    world.settle()
+    world.check_end()
+
+
+def test_an_instance_that_dies_while_it_boots_is_gone_after_two_looks() -> None:
+    world = World(limits=False, lag_ms=5_000)
+    alpha = world.providers["alpha"]
+    alpha.boots_ms = 3_000
+    alpha.on_create = lambda order: None
+    reply = world.create(wait=1)
+    assert reply is not None
+    world.living()[0].dead_at = world.clock.now()
+    world.run_until(world.clock.now() + 10_000)
+    (box,) = world.boxes()
+    assert [a.outcome for a in box.attempts] == ["gone", "created"]
+    assert box.state == "running"
