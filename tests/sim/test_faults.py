@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.sim.scenario import Scenario, run
 from tests.sim.world import World
 
 
@@ -30,3 +31,9 @@ def test_an_instance_that_dies_while_it_boots_is_gone_after_two_looks() -> None:
     (box,) = world.boxes()
     assert [a.outcome for a in box.attempts] == ["gone", "created"]
     assert box.state == "running"
+
+
+def test_a_worker_that_slept_does_not_bring_back_what_was_destroyed_meanwhile() -> None:
+    """It asked, slept over its lease, and told of an instance that its successor had found, served
+    and destroyed: a destroyed record had an instance again."""
+    run(Scenario(rival="31 destroy", rival_at=7, ttl=600))

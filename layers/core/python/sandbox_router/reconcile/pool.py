@@ -127,7 +127,7 @@ class Reconcile:
             looks=0,
             look_at=now,
         )
-        self._store.tell(box, told)
+        self._store.tell(box, told, again=attempt.outcome is Outcome.GONE)
         self._advance(box.id)
 
     def _end(self, provider: Provider, found: _Found) -> None:

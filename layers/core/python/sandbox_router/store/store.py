@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..model.failure import NotFound, StoreBusy
-from ..model.sandbox import Attempt, Sandbox, Wish
+from ..model.sandbox import Attempt, Outcome, Sandbox, Wish
 from ..ports import Clock, Ids, Table
 from ..table import (
     EVERYTHING,
@@ -181,13 +181,19 @@ class Store:
         """An audit entry about an instance that has no record."""
         self._write(loose_entry_put(sandbox_id, tenant, entry))
 
-    def tell(self, box: Sandbox, attempt: Attempt) -> None:
-        """A fact, without any claim: what an instance's maker learnt after losing the record."""
+    def tell(self, box: Sandbox, attempt: Attempt, *, again: bool = False) -> None:
+        """A fact, without any claim: what an instance's maker learnt after losing the record.
+
+        News only while the record knows of no instance: whoever adopted it may have destroyed it
+        since. `again`: it was believed gone, and is there.
+        """
         known = {k: v for k, v in encode(attempt).items() if k in FACTS}
         due, here = self._due(box.id), when(Test(PK, "exists"))
+        gone = (Test("outcome", "=", Outcome.GONE.value),)
+        new = (*when(Test("instance_id", "missing")), *((gone,) if again else ()))
         with suppress(ConditionFailed):  # its record has expired: half of one would be worse
             self._write(
-                Update(attempt_key(box.id, attempt.n), set=known),
+                Update(attempt_key(box.id, attempt.n), set=known, when=new),
                 Update(record_key(box.id), set=due, add={"news": 1}, when=here),
             )
 
