@@ -103,10 +103,12 @@ class Authorizer(Worker):
 
 @dataclass(frozen=True)
 class FromQueues(Worker):
-    """Takes messages from these queues, in batches, each message answered for itself."""
+    """Takes messages from these queues, in batches, each message answered for itself. They wait
+    for one another, so more than one of them may wait for a provider that hangs.
+    """
 
     queues: tuple[str, ...] = ()
-    batch: int = 5
+    batch: int = 1
 
 
 @dataclass(frozen=True)
@@ -233,11 +235,11 @@ WORKERS: tuple[Worker, ...] = (
         change="new",
         may=(Grant.PUBLISH, Grant.LETTERS),
     ),
-    FromStream("guard", "Wake whose guard has expired", timeout=60, prefix="GUARD#"),
+    FromStream("guard", "Wake whose guard has expired", timeout=60, prefix="GUARD#", batch=1),
     FromBus(
         "accept_event",
         "Take events of other systems",
-        timeout=30,
+        timeout=60,
         detail_types=("sandbox.create.requested", "sandbox.destroy.requested"),
         may=(*MOVES, Grant.LETTERS),
     ),

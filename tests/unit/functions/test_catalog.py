@@ -10,9 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from adapters import providers
 from functions import catalog
 from functions.edge.api import Operation
 from infra import openapi
+from sandbox_router.lifecycle.advance import BUDGET_MS
 from sandbox_router.model.failure import tree
 from tests.architecture.tree import ROOT
 from tests.unit.functions.test_edge import given
@@ -50,6 +52,14 @@ def conforms(row: catalog.Http, got: Got) -> None:
 
 def test_the_committed_document_is_current() -> None:
     assert openapi.FILE.read_text() == openapi.text(), "make openapi"
+
+
+def test_whoever_advances_has_the_time_for_all_it_is_given_at_once() -> None:
+    timeouts = [providers.profile(kind).timeouts for kind in providers.KINDS]
+    longest = max(max(each.create, 2 * each.call) for each in timeouts)
+    advancing = ("advance", "guard", "accept_event")
+    for row in (row for row in catalog.WORKERS if row.name in advancing):
+        assert row.timeout > getattr(row, "batch", 1) * (BUDGET_MS / 1000 + longest), row.name
 
 
 def test_catalog_files_and_paths_are_the_same() -> None:

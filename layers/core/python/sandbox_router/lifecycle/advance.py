@@ -23,7 +23,8 @@ from .steps import Performer
 
 LEASE_MS = 30_000
 """Longer than any single effect: a create's timeout, or a destroy and its confirmation."""
-BUDGET_MS = 60_000
+BUDGET_MS = 20_000
+"""No new effect starts after this: a worker's time holds one budget and the longest effect."""
 WAKE_MS = 180_000
 """A deadline nearer than this is sent as a message by its writer; the sweep sends the others."""
 EARLY_MS = 5_000
