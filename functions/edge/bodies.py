@@ -93,7 +93,11 @@ class Nothing(Body):
 class ProviderPreferences(Body):
     """Where the sandbox may run, and in which order pools are asked."""
 
-    order: Order = Field([], description="Pools or providers to ask first, in this order")
+    order: Order = Field(
+        [],
+        description="Pools or providers to ask first, in this order; one that refused for want of "
+        "room just now is `cooling`, and asked after those that did not",
+    )
     only: Order = Field([], description="Pools or providers that may be asked at all")
     ignore: Order = Field([], description="Pools or providers never to ask")
     allow_fallbacks: bool = Field(True, description="Ask the next candidate when one refuses")
