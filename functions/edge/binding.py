@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar, get_origin
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,10 +14,6 @@ from .params import Params
 
 ERRORS = 20
 _REASONS = {"extra_forbidden": "unknown field", "missing": "required"}
-
-
-class _Checked(Protocol):
-    def complaints(self) -> Any: ...
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
+from functions.edge.log import unexpected
 from functions.edge.stream import Streamed
 from infra.local.authorizer import Authorizer, Denied
 from infra.local.proxy_event import Call, Headers, Malformed, Reply, Target, proxy_event, reply_of
@@ -25,7 +25,6 @@ from sandbox_router.model.failure import (
 from sandbox_router.model.problem import problem
 
 Around = Callable[[Call], AbstractContextManager[object]]
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,15 @@ def invoke(
         return refusal(Unauthenticated(), call.request_id)
     except Malformed as error:
         return refusal(Invalid(str(error)), call.request_id)
-    except Exception:
-        log.exception("the authorizer failed")
+    except Exception as error:  # its text may hold anything
+        unexpected(error, operation="authorize", request_id=call.request_id)
         return refusal(Internal(), call.request_id)
     try:
         context = Context(route.function, route.timeout, route.memory)
         with around(call):
             answer = _usable(route.handler(event, context), call.request_id)
-    except Exception:
-        log.exception("function %s failed", route.function)
+    except Exception as error:
+        unexpected(error, operation=route.function, request_id=call.request_id)
         return refusal(Internal(), call.request_id, status=502, outcome=Effect.UNKNOWN)
     if isinstance(answer, Stream):
         return replace(answer, frames=_Surrounded(answer.frames, around, call))

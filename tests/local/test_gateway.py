@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
+import logging
 import socket
 import threading
 import time
@@ -14,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from functions.edge.log import log
 from functions.edge.stream import Streamed
 from infra.local.authorizer import Authorizer
 from infra.local.gateway import BODY_BYTES, Gateway
@@ -224,6 +227,19 @@ def test_a_crashing_function_is_a_502_that_says_nothing(url: str, path: str) -> 
     assert (answer.status_code, answer.headers["content-type"]) == (502, PROBLEM)
     assert answer.json()["outcome"] == "unknown"
     assert "CANARY" not in answer.text
+
+
+def test_the_log_of_a_crash_has_its_place_and_nothing_of_its_text(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log()
+    (handler,) = logging.getLogger("sandbox-router").handlers
+    written = io.StringIO()
+    monkeypatch.setattr(handler, "stream", written)
+    httpx.get(f"{url}/v1/crash", headers=KEY)
+    assert "KeyError" in written.getvalue()
+    assert "test_gateway.py" in written.getvalue()
+    assert "CANARY" not in written.getvalue()
 
 
 def test_a_function_over_its_time_is_a_504(url: str) -> None:

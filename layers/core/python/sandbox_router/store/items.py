@@ -60,7 +60,6 @@ class Entry:
     reason: str | None = None
     attempt: int | None = None
     pool_id: str | None = None
-    actor: str | None = None
     request_id: str | None = None
     instead_of: str | None = None
 
