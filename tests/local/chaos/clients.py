@@ -22,7 +22,10 @@ CREATED, STARTING = 201, 202
 
 @dataclass(frozen=True)
 class Event:
-    """One call and what came of it. status 0: no answer, so anything may have happened."""
+    """One call and what came of it. status 0: no answer, so anything may have happened.
+
+    body: the answer's; sent: the request's.
+    """
 
     op: str
     began: float
@@ -33,6 +36,7 @@ class Event:
     instance: str | None = None
     code: str | None = None
     body: str = ""
+    sent: str = ""
     lie: str | None = None
 
 
@@ -78,7 +82,7 @@ class Client:
     def _one(self, over: threading.Event) -> None:
         self._made += 1
         key = f"{self._name}-{self._made}"
-        body = {"ttl_seconds": self._chance.randint(*self._ttls), "size": "1x1"}
+        body: dict[str, Any] = {"ttl_seconds": self._chance.randint(*self._ttls), "size": "1x1"}
         if self._chance.random() < 0.3:
             body["env"] = {"A": key}  # sealed at hand-over
         made = self._create(key, body, over)
@@ -91,6 +95,11 @@ class Client:
             time.sleep(self._chance.uniform(0, 0.3))
         if self._chance.random() < 0.3:
             self._call("create", "POST", "/v1/sandboxes", key=key, body=body)  # once more
+        if self._chance.random() < 0.2:
+            other = {**body, "ttl_seconds": body["ttl_seconds"] + 1}
+            event = self._call("create", "POST", "/v1/sandboxes", key=key, body=other)
+            if 200 <= event.status < 300:
+                self._lied(event, f"another body got an answer under {key}")
         if self._chance.random() < 0.5:
             self._destroy(made, over)
 
@@ -160,8 +169,9 @@ class Client:
         try:
             answer = self._http.request(method, path, json=body, content=data, headers=headers)
         except httpx.TransportError as error:
-            code = type(error).__name__
-            return self._history.add(Event(op, began, time.time(), 0, key, sandbox, code=code))
+            code, sent = type(error).__name__, json.dumps(body)
+            event = Event(op, began, time.time(), 0, key, sandbox, code=code, sent=sent)
+            return self._history.add(event)
         told = _document(answer)
         return self._history.add(
             Event(
@@ -174,6 +184,7 @@ class Client:
                 told.get("instance_id"),
                 told.get("code"),
                 answer.text,
+                json.dumps(body),
             )
         )
 

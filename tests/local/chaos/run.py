@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.local.chaos import verdict
+from tests.local.chaos import promises, verdict
 from tests.local.chaos.clients import Client, History
 from tests.local.chaos.plant import Plant
 from tests.local.chaos.storm import Storm
@@ -57,11 +57,12 @@ class Outcome:
     leaks: list[str] = field(default_factory=list)
     lies: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
 
     @property
     def good(self) -> bool:
         """Did everything hold?"""
-        return not (self.doubles or self.leaks or self.lies or self.unfinished)
+        return not (self.doubles or self.leaks or self.lies or self.unfinished or self.broken)
 
     def __str__(self) -> str:
         late = sorted(self.late)
@@ -78,10 +79,12 @@ class Outcome:
             f"lateness of {len(late)} that saw their deadline: "
             f"max {late[-1] if late else 0:.2f} s, p99 {p99:.2f} s",
             f"doubles {len(self.doubles)}, leaks {len(self.leaks)}, lies {len(self.lies)}, "
-            f"unfinished {len(self.unfinished)}, internal errors {len(self.internal)}",
+            f"unfinished {len(self.unfinished)}, broken promises {len(self.broken)}, "
+            f"internal errors {len(self.internal)}",
         ]
-        wrong = (*self.doubles, *self.leaks, *self.lies, *self.unfinished, *self.internal)
-        return "\n".join([*lines, *(f"  ! {what}" for what in (*wrong, *self.refused_starts))])
+        wrong = [*self.doubles, *self.leaks, *self.lies, *self.unfinished, *self.broken]
+        wrong += [*self.internal, *self.refused_starts]
+        return "\n".join([*lines, *(f"  ! {what}" for what in wrong)])
 
 
 def run(setting: Setting, root: Path, say: Callable[[str], None] = print) -> Outcome:
@@ -134,12 +137,13 @@ def _rest(plant: Plant, outcome: Outcome) -> None:
 
 
 def _judge(plant: Plant, history: History, outcome: Outcome) -> None:
-    plant.look()
+    alive = plant.look()
     boxes, ledger = listed(plant), list(plant.ledger.values())
     outcome.doubles += verdict.doubles(history, boxes)
     outcome.late, outcome.leaks = verdict.lateness(ledger, boxes, plant.down, time.time())
     outcome.lies = verdict.lies(history, ledger, boxes)
     outcome.unfinished = _unfinished(boxes)
+    outcome.broken = promises.broken(history, boxes, alive)
     outcome.states = Counter(str(box["state"]) for box in boxes.values())
     outcome.instances, outcome.lost = len(ledger), len(plant.died_with_host)
     outcome.starts, outcome.refused_starts = plant.starts, plant.refusals

@@ -66,7 +66,7 @@ def test_without_room_a_create_is_store_busy_and_what_lives_can_be_used(
 @pytest.mark.parametrize("command", [[], ["stop"]])
 def test_a_start_or_a_stop_without_room_says_so(deployment: Deployment, command: list[str]) -> None:
     deployment.state.mkdir()
-    (deployment.state / "key").touch()
+    (deployment.state / "router.lock").touch()
     done = subprocess.run(
         [*deployment.command, *command],
         env=deployment.env,
