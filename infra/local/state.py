@@ -45,13 +45,14 @@ class State:
 
     @property
     def exists(self) -> bool:
-        """Has anything ever run here?"""
-        return self.lock.exists()
+        """Is anything of ours here?"""
+        ours = (self.lock, self.pools, self.pools.with_suffix(".toml"))
+        return any(path.is_file() for path in ours)
 
     def prepare(self) -> None:
         """Make the folder, for its owner only; raises BadOption, also for somebody else's."""
         try:
-            if self._foreign():
+            if not self.exists and self.path.is_dir() and any(self.path.iterdir()):
                 raise BadOption(
                     f"STATE={str(self.path)!r} holds other files and no records of a router;"
                     " name a new or an empty folder"
@@ -62,12 +63,6 @@ class State:
             raise BadOption(f"STATE={str(self.path)!r} cannot be used: {error.strerror}") from error
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise BadOption(f"STATE={str(self.path)!r} cannot be written")
-
-    def _foreign(self) -> bool:
-        """Is the folder there, in use, and without anything of ours?"""
-        ours = (self.lock, self.pools, self.pools.with_suffix(".toml"))
-        used = self.path.is_dir() and any(self.path.iterdir())
-        return used and not any(path.is_file() for path in ours)
 
     def secret(self, path: Path, size: int = 32) -> bytes:
         """The random bytes kept in a private file, made the first time."""

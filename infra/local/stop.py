@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from functions.edge import wiring
@@ -33,7 +34,8 @@ def stop(options: Options, env: Mapping[str, str]) -> int:
         return OK
     me = Process.of(os.getpid())
     assert me is not None
-    Card(me, "").write(state.stopper)
+    with suppress(OSError):  # a full disk: the router's last words are the less true
+        Card(me, "").write(state.stopper)
     try:
         lock = _taken_over(state)
     except AlreadyRunning:
