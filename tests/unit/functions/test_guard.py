@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from functions.catalog import WORKERS, FromStream
 from functions.edge.expiry import PREFIX, SERVICE, looks_at_expired
 from functions.workers import guard
+from sandbox_router.store.items import GUARD_SECONDS
+from sandbox_router.table import Delete, Update
 from tests.unit.functions.world import World, on
 
 SBX = "sbx-" + "a" * 26
@@ -61,6 +64,43 @@ def test_the_worker_moves_a_sandbox_past_its_deadline(world: World) -> None:
     world.clock.at(world.clock.now() + 61_000)
     assert guard.handler({"Records": [record(pk=PREFIX + box)]}, None) == {"batchItemFailures": []}
     assert on("get_sandbox", box).json["state"] == "destroyed"
+
+
+def guards(world: World) -> dict[str, int]:
+    """Sandboxes with a guard, and in how many seconds it expires."""
+    now = world.clock.now() // 1000
+    found = [item for item in world.table.items() if str(item["pk"]).startswith(PREFIX)]
+    return {str(item["sandbox_id"]): int(str(item["ttl"])) - now for item in found}
+
+
+def expired(world: World, box: str) -> None:
+    world.table.write(Delete((PREFIX + box, "A")))
+    assert guard.handler({"Records": [record(pk=PREFIX + box)]}, None) == {"batchItemFailures": []}
+
+
+def test_until_a_sandbox_is_over_another_guard_follows_the_expired_one(world: World) -> None:
+    box = world.created(ttl_seconds=60)
+    world.first.script("destroy", "cut")
+    world.clock.at(world.clock.now() + 660_000)
+    expired(world, box)
+    assert on("get_sandbox", box).json["state"] == "destroying"
+    assert guards(world) == {box: GUARD_SECONDS}
+    world.clock.at(world.clock.now() + 600_000)
+    expired(world, box)
+    assert on("get_sandbox", box).json["state"] == "destroyed"
+    assert guards(world) == {}
+    expired(world, box)
+    assert guards(world) == {}
+
+
+def test_a_record_nobody_can_read_stays_guarded_and_is_told(
+    world: World, logged: io.StringIO
+) -> None:
+    box = world.created(ttl_seconds=60)
+    world.table.write(Update((f"SBX#{box}", "A"), set={"state": "unheard_of"}))
+    expired(world, box)
+    assert guards(world) == {box: GUARD_SECONDS}
+    assert "stuck" in logged.getvalue()
 
 
 def test_the_row_asks_for_exactly_these() -> None:

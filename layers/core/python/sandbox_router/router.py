@@ -158,6 +158,10 @@ class Router:
             return False
         return True
 
+    def guard(self, sandbox_id: str) -> bool:
+        """A guard has expired: until the sandbox is over there is another. False: as `advance`."""
+        return not self._store.guard(sandbox_id) or self.advance(sandbox_id)
+
     def sweep(self) -> int:
         """Send a message for everything due soon or overdue; how many were sent."""
         now, sent = self.clock.now(), 0

@@ -258,8 +258,13 @@ def _owned(box: Sandbox) -> Condition:
 
 def guard_put(box: Sandbox) -> Put:
     """The guard, good until some time after the deadline."""
-    keep = box.expires_at // 1000 + GUARD_SECONDS
-    return Put((f"GUARD#{box.id}", "A"), {"sandbox_id": box.id, TTL: keep}, ALWAYS)
+    return guard_after(box.id, box.expires_at)
+
+
+def guard_after(sandbox_id: str, moment: int) -> Put:
+    """A guard that expires some time after this moment."""
+    keep = moment // 1000 + GUARD_SECONDS
+    return Put((f"GUARD#{sandbox_id}", "A"), {"sandbox_id": sandbox_id, TTL: keep}, ALWAYS)
 
 
 def retention_writes(before: Sandbox, after: Sandbox, now: int) -> list[Write]:

@@ -42,6 +42,8 @@ from .items import (
     attempt_key,
     attempt_writes,
     entry_put,
+    finished,
+    guard_after,
     guard_put,
     health_key,
     idempotency_key,
@@ -165,6 +167,18 @@ class Store:
             # Another sandbox's by now, after a lost acknowledgement.
             key = idempotency_key(after.tenant, after.key_hash)
             self._commit(after, [write for write in writes if write.key != key])
+
+    def guard(self, sandbox_id: str) -> bool:
+        """Another guard after one that expired; False when the sandbox is over and needs none."""
+        try:
+            box = self.load(sandbox_id)
+        except Unreadable:
+            pass  # whatever it is, nobody has seen its end
+        else:
+            if box is None or finished(box):
+                return False
+        self._write(guard_after(sandbox_id, self._clock.now()))
+        return True
 
     def set_aside(self, sandbox_id: str) -> None:
         """Look at an unreadable record ever more rarely: it must not keep others waiting."""
