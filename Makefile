@@ -29,7 +29,7 @@ emulator_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(EMULATOR_LOCKS); }
   e2e clean chaos bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## .venv with what `make run` needs; instant when the locks did not change
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -109,4 +109,4 @@ clean: ## remove the venvs, what was built and the caches; records of sandboxes 
 chaos: setup-test ## kills and stops of real processes under load (KILLS=, SEED=, CLIENTS=)
 	@$(PY) -m tests.local.chaos
 
-bench: ; @echo "make $@ comes with part 7" >&2; exit 2
+bench: ; @echo "make $@ is not built yet" >&2; exit 2

@@ -67,6 +67,8 @@ def test_the_readme_can_be_typed(tmp_path: Path) -> None:
         for (command, shown), output in zip(marks, outputs, strict=False):
             for text in shown:
                 assert text in output, (command, output)
+        out, _ = (again := bash(typed)).communicate(timeout=60)
+        assert again.returncode == 0, out
     finally:
         stopped = bash(stop)
         said, _ = stopped.communicate(timeout=60)
@@ -92,8 +94,17 @@ def test_the_example_with_a_real_provider_is_a_valid_pools_file(tmp_path: Path) 
     ]
 
 
+def test_make_help_is_a_table_and_names_what_is_not_built() -> None:
+    make = ["make", "--no-print-directory", "-C", str(ROOT)]
+    shown = subprocess.run([*make, "help"], capture_output=True, text=True, check=True).stdout
+    rows = [re.fullmatch(r"(  make [a-z0-9-]+ +)\S.*", line) for line in shown.splitlines()]
+    assert len({len(row[1]) if row else 0 for row in rows}) == 1, shown
+    bench = subprocess.run([*make, "bench"], capture_output=True, text=True, check=False)
+    assert (bench.returncode, "not built yet" in bench.stderr) == (2, True)
+
+
 def test_the_readme_is_short_and_names_files_that_exist() -> None:
-    assert README.count("\n") <= 120
+    assert README.count("\n") <= 150
     table = README[README.index("|---|") : README.index("`make test` shows")]
     kept = re.findall(r"`([\w/]+(?:\.py|/))`", table)
     assert len(kept) >= 9
