@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,25 @@ def test_a_folder_of_somebody_else_is_refused_by_run_and_left_alone_by_stop(depl
     assert deployment.run("stop").returncode == 0
     assert [path.name for path in deployment.state.iterdir()] == ["thesis.txt"]
     assert stat.S_IMODE(deployment.state.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_create_that_outlasts_a_stopping_router_is_unknown_and_taken_up(
+    deploy: Deploy, number: signal.Signals
+) -> None:
+    deployment = deploy().start()
+    slow = deployment.fault("slow", account="alpha", op="create", seconds=9, times=1)
+    with slow, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(deployment.create, "cut-off")
+        eventually(lambda: deployment.calls(account="alpha", op="create"), 10)
+        assert deployment.signal(number, wait=15) == 0
+        answer = asked.result(15)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unknown_outcome")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    deployment.start()
+    eventually(lambda: deployment.create("cut-off").status_code == 201, 40, every=0.5)
+    assert len(deployment.instances()) == 1
 
 
 def test_a_router_goes_on_when_nobody_reads_what_it_says(deploy: Deploy) -> None:
