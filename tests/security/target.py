@@ -22,17 +22,18 @@ SCOPES = ("sandboxes:read", "sandboxes:write")
 class Target(Deployment):
     """A router with its host, the operator's own key, and a client of another tenant."""
 
-    other: httpx.Client
     other_key = "sbr_CANARY-other-tenants-key-" + "k" * 16
 
     def __init__(self, root: Path) -> None:
         super().__init__(root, POWERTOOLS_LOG_LEVEL="DEBUG")
+        self.other = httpx.Client()
 
     def started(self) -> Target:
         self.start()
         resolved = self.state / "pools.resolved.json"
         settings = Settings.of({"STATE": str(self.state), "POOLS": str(resolved)})
         wiring.build(settings).add_key("other", Secret(self.other_key), SCOPES)
+        self.other.close()
         bearer = {"Authorization": f"Bearer {self.other_key}"}
         self.other = httpx.Client(base_url=self.api.base_url, headers=bearer, timeout=60)
         return self
