@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from sandbox_router.model.failure import Internal
 from sandbox_router.model.sandbox import State
 from sandbox_router.model.secret import Secret
+from sandbox_router.ports import Instance, Order
 from tests.fakes.vault import FakeVault
 from tests.sim.world import TENANT
-from tests.unit.core.scenes import Scene
+from tests.unit.core.scenes import Scene, Vendor
 
 ENV: dict[str, Any] = {"env_names": ("TOKEN",)}
 
@@ -54,6 +56,50 @@ def test_a_retry_brings_the_secrets_that_cannot_be_opened(
     scene.ask(wait=0, **ENV)
     loses_its_key(monkeypatch, "unseal")
     assert scene.ask(**ENV).status == 201
+
+
+class Tokens(Vendor):
+    """An account whose instances want a token with every call."""
+
+    def create(self, order: Order, *, timeout: float) -> Instance:
+        return _with_token(super().create(order, timeout=timeout))
+
+    def get(self, instance_id: str) -> Instance | None:
+        found = super().get(instance_id)
+        return None if found is None else _with_token(found)
+
+
+def _with_token(instance: Instance) -> Instance:
+    return replace(instance, access={"token": Secret("CANARY-token")})
+
+
+@pytest.fixture
+def tokens(scene: Scene) -> Scene:
+    scene.providers["alpha"] = Tokens("alpha", scene.clock)
+    return scene
+
+
+def test_an_instance_whose_token_cannot_be_sealed_is_known_and_serves_when_it_can(
+    tokens: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as during:
+        loses_its_key(during, "seal")
+        assert tokens.ask(wait=5).status == 202
+        (attempt,) = tokens.box().attempts
+        assert (attempt.instance_id, attempt.ready) == (tokens.living()[0].id, False)
+    box = tokens.until(State.RUNNING, seconds=30)
+    assert box.attempts[0].access is not None
+    assert [name for name, _ in tokens.vendor().calls].count("create") == 1
+
+
+def test_an_instance_whose_token_can_never_be_sealed_is_destroyed(
+    tokens: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loses_its_key(monkeypatch, "seal")
+    tokens.ask(wait=5)
+    tokens.until(State.FAILED, seconds=610)
+    tokens.on(5)
+    assert tokens.living() == []
 
 
 def test_a_hand_over_that_cannot_be_sealed_keeps_what_was_learnt(

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ..model.failure import BrokenPool, Failure, Gone, Outage, ProviderFailure, Refused, Unknown
+from ..model.failure import (
+    BrokenPool,
+    Failure,
+    Gone,
+    Internal,
+    Outage,
+    ProviderFailure,
+    Refused,
+    Unknown,
+)
 from ..model.naming import identity_tags
 from ..model.sandbox import Attempt, Outcome, Sandbox, State
 from ..model.spec import Cargo
@@ -111,20 +120,33 @@ class Performer:
     def _known(
         self, box: Sandbox, attempt: Attempt, instance: Instance, outcome: Outcome
     ) -> Sandbox:
-        access = self.vault.seal(box.id, instance.access) if instance.access else attempt.access
+        access, whole = self._sealed(box, attempt, instance)
         now = self.clock.now()
         known = replace(
             attempt,
             outcome=outcome,
             instance_id=instance.id,
             access=access,
-            ready=instance.state == "running",
+            ready=whole and instance.state == "running",
             ended_at=now,
             code=None,
             looks=0,
             look_at=now,
         )
         return box.with_attempt(known)
+
+    def _sealed(
+        self, box: Sandbox, attempt: Attempt, instance: Instance
+    ) -> tuple[bytes | None, bool]:
+        """What later calls need, and whether it is all there. An instance is known also when the
+        vault takes nothing: who is not known is not destroyed.
+        """
+        if not instance.access:
+            return attempt.access, True
+        try:
+            return self.vault.seal(box.id, instance.access), True
+        except Internal:
+            return attempt.access, attempt.access is not None
 
     def _find(self, call: Call) -> Sandbox:
         box, attempt = call.box, call.attempt
@@ -146,8 +168,12 @@ class Performer:
         box = replace(box, missing_since=None)
         if instance.state in ("failed", "stopped"):
             return shifted(box, State.FAILED, "provider_failed", now)
-        ready = instance.state == "running"
-        return box.with_attempt(replace(attempt, ready=ready, look_at=now + READY_MS))
+        access, whole = attempt.access, True
+        if access is None:
+            access, whole = self._sealed(box, attempt, instance)
+        ready = whole and instance.state == "running"
+        later = replace(attempt, access=access, ready=ready, look_at=now + READY_MS)
+        return box.with_attempt(later)
 
     def _look(self, call: Call) -> Sandbox:
         instance = call.provider.get(call.instance_id)
@@ -183,8 +209,8 @@ class Performer:
         box, attempt = call.box, call.attempt
         instance = call.provider.resume(call.instance_id, self._remaining(box, attempt))
         now = self.clock.now()
-        if instance.access:
-            attempt = replace(attempt, access=self.vault.seal(box.id, instance.access))
+        access, _ = self._sealed(box, attempt, instance)
+        attempt = replace(attempt, access=access)
         resumed = replace(box.with_attempt(attempt), observed_at=now)
         return _answered(shifted(resumed, State.RUNNING, "client", now), None)
 
