@@ -172,15 +172,13 @@ CALLS: dict[str, Callable[[Router, str, str], Any]] = {
 
 
 def test_every_call_that_names_a_sandbox_is_tried() -> None:
-    """`advance` is the worker's call, and no tenant's."""
+    """`advance` and `guard` are the workers' calls, and no tenant's."""
     named = {
         name
         for name, call in vars(Router).items()
         if not name.startswith("_") and "sandbox_id" in call.__annotations__
     }
-    assert named - {"advance"} == set(CALLS) - {
-        "refresh"
-    }  # advance is the worker's, not a tenant's
+    assert named - {"advance", "guard"} == set(CALLS) - {"refresh"}
 
 
 @pytest.mark.parametrize("call", CALLS)
