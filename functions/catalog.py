@@ -16,6 +16,7 @@ SPEC_BYTES = 64 * 1024
 SMALL_BYTES = 16 * 1024
 COMMAND_BYTES = 3 * MIB  # stdin is at most 1 MiB, and JSON may need two bytes for one
 FILE_BYTES = 4 * MIB
+TTL_MIN, TTL_MAX = 30, 86_400
 BUFFERED_SECONDS = 29
 """What API Gateway waits for an integration that does not stream."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from functions.catalog import TTL_MAX, TTL_MIN
 from sandbox_router.model.failure import Invalid
 from sandbox_router.model.money import micro
 from sandbox_router.model.secret import Secret
@@ -33,7 +34,7 @@ from .fields import (
 from .json import compact
 
 DEFAULT_SIZE = "2x4"
-TTL_MIN, TTL_MAX, TTL_DEFAULT = 30, 86_400, 3_600
+TTL_DEFAULT = 3_600
 COMMAND_BYTES, STDIN_BYTES, OUTPUT_BYTES = 64 * 1024, MIB, MIB
 COMMAND_SECONDS, COMMAND_SECONDS_MAX = 60, 840
 JSON_SECONDS_MAX, BUFFERED_SECONDS_MAX = 240, 25

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .bodies import TTL_MAX, TTL_MIN
+from functions.catalog import TTL_MAX, TTL_MIN
 
 BACKENDS = frozenset({"aws", "embedded"})
 QUEUES = ("create", "teardown", "letters")

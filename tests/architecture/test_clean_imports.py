@@ -74,3 +74,8 @@ def test_a_lazy_read_is_clean(tmp_path: Path) -> None:
         },
     )
     assert complaints(tmp_path, ["functions.a"]) == []
+
+
+def test_who_reads_no_body_does_not_wait_for_what_checks_bodies() -> None:
+    """The authorizer stands before every call, so its cold start is everybody's."""
+    assert "functions.workers.authorize" not in needing(sources(), ("pydantic",))
