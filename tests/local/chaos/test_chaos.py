@@ -9,7 +9,7 @@ import pytest
 
 from tests.local.chaos.run import Setting, run
 
-SHORT = Setting(kills=20, seed=20, clients=8, ttls=(30, 34), pace=0.4)
+SHORT = Setting(kills=20, seed=20, clients=8, ttls=(30, 32), pace=0.25)
 
 
 @pytest.mark.slow
