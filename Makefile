@@ -25,7 +25,7 @@ deploy_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(DEPLOY_LOCKS) infra/
 emulator_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(EMULATOR_LOCKS); } | cksum)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-deploy setup-e2e lock run stop test check unit sim openapi synth deploy \
+.PHONY: help setup setup-test setup-deploy setup-e2e lock run stop test check unit sim mutants openapi synth deploy \
   e2e clean chaos bench
 
 help: ## this list
@@ -75,6 +75,9 @@ unit: setup-test ## the fast tests
 
 sim: setup-test ## the long simulation
 	@$(PY) -m pytest $(PYTEST_ARGS) tests/sim --long
+
+mutants: setup-test ## seeded faults of the core: how many are found, and by which test
+	@$(PY) -m tests.sim.kill
 
 openapi: setup ## write infra/openapi.json and events/schema from the code
 	@$(PY) -m infra.openapi --write && $(PY) -m infra.schemas --write

@@ -13,17 +13,18 @@ from sandbox_router.table import Delete, Item, Put, Update, Write
 from tests.fakes.clock import FakeClock
 from tests.fakes.provider import Box, FakeProvider
 from tests.sim.audit import check_entries
+from tests.sim.table import FastTable
 
-ENDED = ("failed", "destroyed", "lost")
+Vendors = Mapping[str, FakeProvider]
 
 
 class Watcher:
     """Eyes on every write to the table. slept: a process may have slept before its write."""
 
     def __init__(
-        self, clock: FakeClock, vendors: Mapping[str, FakeProvider], seen: Counter[str]
+        self, clock: FakeClock, table: FastTable, vendors: Vendors, seen: Counter[str]
     ) -> None:
-        self._clock, self._vendors, self._seen = clock, vendors, seen
+        self._clock, self._table, self._vendors, self._seen = clock, table, vendors, seen
         self.slept = False
 
     def __call__(self, writes: Sequence[Write], before: Sequence[Item | None]) -> None:
@@ -44,6 +45,10 @@ class Watcher:
         new = write.set
         self._seen["secrets were sealed for the background"] += bool(new.get("sealed"))
         state = str(new.get("state", old["state"]))
+        if state == "destroyed" != old["state"]:
+            attempts = [i for i in self._table.partition(write.key[0]) if i["sk"] != "A"]
+            known = [i for i in attempts if i.get("instance_id") and i["outcome"] != "gone"]
+            assert not known, "I16: destroyed before it was gone"
         deadline = new.get("expires_at", old["expires_at"])
         if deadline != old["expires_at"]:
             wish = old.get("wish_expiry")
@@ -63,6 +68,9 @@ class Watcher:
             window = old["window_until"]
             assert isinstance(window, int)
             assert self._clock.now() >= window, "I11: forgotten while it may still be born"
+        if old["outcome"] == "gone" and outcome in ("created", "adopted"):
+            vendor = self._vendors[str(old["pool_id"])].boxes[str(write.set["instance_id"])]
+            assert vendor.alive(self._clock.now()), "I16: what is gone was brought back"
 
 
 def check_record(box: Sandbox, vendors: Mapping[str, FakeProvider], now: int) -> None:
@@ -79,9 +87,6 @@ def check_record(box: Sandbox, vendors: Mapping[str, FakeProvider], now: int) ->
         assert now >= vendor.born_at + boots, "I21: handed out before it was ready"
     if box.state_reason == "expired":
         assert now >= box.expires_at, "I19: expired before its time"
-    if box.state is State.DESTROYED and box.ended_at is not None:
-        known = [a for a in box.attempts if a.alive and (a.ended_at or 0) < box.ended_at]
-        assert not known, "I16: destroyed before it was gone"
     asked = Counter((a.round, a.pool_id) for a in box.attempts)
     assert max(asked.values(), default=1) == 1, "I24: a pool was asked twice in a pass"
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tests.sim.scenario import NETS, Scenario, run
+from tests.sim.scenario import NETS, RIVALS_OF, Scenario, run
 from tests.sim.world import World
 
 CRASHES = tuple(range(17))
@@ -28,11 +28,18 @@ DESTROY_FAULTS = (
 )
 GET_FAULTS = ("", "get:cut", "get:cut get:cut get:outage")
 FIND_FAULTS = ("", "find:cut", "find:absent find:outage")
-RIVALS = (
-    *("client", "other", "destroy", "worker", "look", "extend", "pause", "touch"),
-    *("31 client", "31 worker", "31 destroy", "95 reconcile", "95 client"),
+POWER = (
+    "pause",
+    "pause resume",
+    "extend",
+    "look",
+    "pause extend resume",
+    "shorten",
+    "relabel",
+    "stop look resume",
+    "pause start look",
+    "lose look look",
 )
-POWER = ("pause", "pause resume", "extend", "look", "pause extend resume", "shorten", "relabel")
 POWER_FAULTS = (
     *("", "pause:cut", "pause:lost", "pause:capacity", "pause:gone", "resume:lost", "resume:gone"),
     *("extend:cut", "extend:lost", "extend:gone", "get:absent", "get:cut get:absent"),
@@ -70,7 +77,7 @@ FAMILIES: dict[str, Axes] = {
         "lag_ms": LAGS,
     },
     "rivals": {
-        "rival": RIVALS,
+        "rival": RIVALS_OF,
         "rival_at": CRASHES[1:],
         "alpha": ALPHA[:-2],
         "crash": (0, 8),

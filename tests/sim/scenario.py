@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox_router.model.sandbox import Sandbox
+from sandbox_router.ports import InstanceState
 from tests.fakes.provider import Box
 from tests.sim.checks import ended_at
 from tests.sim.world import LATE_MS, TENANT, WRITERS, World
@@ -33,6 +34,11 @@ BOUNDS_MS: Mapping[str, int] = {
     "provider": SWEEP_MS + WINDOW_MS,
 }
 """I9: how long after its deadline an instance may live, by the net that is left."""
+RIVALS_OF = (
+    *("client", "other", "destroy", "worker", "look", "extend", "pause", "touch"),
+    *("31 client", "31 worker", "31 destroy", "95 reconcile", "95 client"),
+)
+"""What a second process does, after so many seconds in which the first one sleeps."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +116,21 @@ def _wish(world: World, verb: str, id_: str) -> Callable[[], Any]:
         "extend": lambda: router.extend(TENANT, id_, 300, shorten=True),
         "shorten": lambda: router.extend(TENANT, id_, 45, shorten=True),
         "look": lambda: router.get(TENANT, id_, refresh=True),
+        "stop": lambda: _vendor(world, "paused"),
+        "start": lambda: _vendor(world, "running"),
+        "lose": lambda: _vendor(world, None),
         "relabel": lambda: router.relabel(TENANT, id_, {"a": "b"}),
     }
     return wishes[verb]
+
+
+def _vendor(world: World, state: InstanceState | None) -> None:
+    """A vendor stops, starts or loses what runs; nobody asked for it."""
+    for instance in world.living():
+        if state is None:
+            instance.dead_at = world.clock.now()
+        else:
+            instance.state = state
 
 
 def rival(world: World, scenario: Scenario) -> Callable[[], None]:

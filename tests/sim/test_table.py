@@ -9,8 +9,8 @@ import pytest
 from sandbox_router.table import Write
 from tests.fakes.table import MemoryTable
 from tests.sim import world
+from tests.sim.lives import live
 from tests.sim.table import FastTable
-from tests.sim.test_random import live
 
 
 class Both(FastTable):

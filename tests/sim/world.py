@@ -102,7 +102,7 @@ class World:
         self._checked: object = None
         self._streamed: list[str] = []
         self._fast = isinstance(self.memory, FastTable)
-        self.watcher = checks.Watcher(self.clock, self.providers, self.sometimes)
+        self.watcher = checks.Watcher(self.clock, self.memory, self.providers, self.sometimes)
         if self._fast:
             self.memory.watch = self.watcher
         self.boot()

@@ -1,0 +1,83 @@
+"""Random lives: one seed is one run, with many crashes, rivals, faults, wishes and accidents."""
+
+from __future__ import annotations
+
+import random
+
+from sandbox_router.model.sandbox import Sandbox
+from tests.sim import moves, peace
+from tests.sim.moves import CREATE, KEYS, OPS, OTHER, TENANTS, WISHES, Setting
+from tests.sim.scenario import RIVALS_OF
+from tests.sim.world import World
+
+MOVES = (
+    *("create", "create", "create", "body", "idle", "destroy", "wish", "wish", "wish", "wish"),
+    *("vendor", "rival", "storm", "nets", "forget", "run", "run", "run", "run"),
+)
+
+
+def live(seed: int, count: int = 30) -> World:
+    """So many random moves, then peace until everything is settled."""
+    chance = random.Random(seed)
+    world = moves.begun(
+        Setting(
+            idempotent=chance.random() < 0.5,
+            lag_ms=chance.choice((0, 5_000)),
+            weak=chance.random() < 0.5,
+            boots_ms=chance.choice((0, 0, 3_000)),
+            all_nets=chance.random() < 0.5,
+            seed=seed,
+        )
+    )
+    for name, provider in world.providers.items():
+        provider.script("create", *chance.choices(CREATE, k=6))
+        for op in OPS:
+            for kind in chance.choices(OTHER, k=3):
+                moves.fault(world, name, op, kind)
+    for _ in range(count):
+        if chance.random() < 0.3:
+            world.crash_at = world.ticks + chance.randint(1, 40)
+        _move(world, chance)
+        world.check()
+    peace.heal(world)
+    peace.in_time(world)
+    peace.to_the_end(world)
+    return world
+
+
+def _move(world: World, chance: random.Random) -> None:
+    boxes, move = world.boxes(), chance.choice(MOVES)
+    if move in ("destroy", "wish", "forget"):
+        if boxes:
+            _about(world, chance, move, chance.choice(boxes))
+        return
+    match move:
+        case "create":
+            key = chance.choice(KEYS)
+            wait = chance.choice((0.0, 5.0, 20.0))
+            world.create(key, wait=wait, env=key == "k2", tenant=chance.choice(TENANTS))
+        case "body":
+            world.create("k1", ttl=90)
+        case "idle":
+            world.create("k3", idle=chance.choice((30, 60)), ttl=600)
+        case "vendor" if world.living():
+            what = chance.choice(("lose", "stop", "start"))
+            moves.happens(world, what, chance.choice(world.living()))
+        case "rival":
+            moves.rivalled(world, chance.choice(RIVALS_OF), chance.randint(1, 15))
+        case "storm":
+            moves.storm(world, chance.choice(("lost", "contended")), chance.randint(1, 6))
+        case "nets":
+            world.nets = world.nets ^ {"queue"}
+        case _:
+            world.run_until(world.clock.now() + chance.randint(1, 60_000))
+
+
+def _about(world: World, chance: random.Random, move: str, box: Sandbox) -> None:
+    match move:
+        case "wish":
+            moves.wish(world, chance.choice(sorted(WISHES)), box)
+        case "destroy" if chance.random() < 0.5:
+            world.destroy(box.id, box.tenant)
+        case "forget" if box.state.terminal and chance.random() < 0.3:
+            moves.forgotten(world, box)
