@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -35,9 +34,7 @@ from sandbox_router.lifecycle.outbox import Outbox
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
 from sandbox_router.router import Router
-from sandbox_router.store import SHARDS, Store
-from sandbox_router.store.items import record_key
-from sandbox_router.table import ConditionFailed, Test, Update, when
+from sandbox_router.store import SHARDS, Store, Unreadable
 
 TENANT = "default"
 SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
@@ -128,28 +125,35 @@ class Assembly:
 
 
 def living(backend: wiring.Backend) -> Iterator[Sandbox]:
-    """Every sandbox, of any tenant, that is not confirmed gone with all its attempts."""
+    """Every sandbox, of any tenant, that is not confirmed gone with all its attempts; a record
+    nobody can read is left out, and hides no other.
+    """
     store = Store(backend.table, backend.clock, backend.ids)
     for shard in range(SHARDS):
         cursor: str | None = None
         while True:
             due, cursor = store.due(shard, FOREVER, cursor)
-            found = (store.load(sandbox_id) for sandbox_id, _, _ in due)
+            found = (_readable(store, sandbox_id) for sandbox_id, _, _ in due)
             yield from (box for box in found if box is not None)
             if cursor is None:
                 break
+
+
+def _readable(store: Store, sandbox_id: str) -> Sandbox | None:
+    try:
+        return store.load(sandbox_id)
+    except Unreadable:
+        return None
 
 
 def release(backend: wiring.Backend) -> None:
     """End the claims of the router before: the folder's lock says it is dead, and nobody has to
     wait for its leases to run out.
     """
-    now = backend.clock.now()
+    store, now = Store(backend.table, backend.clock, backend.ids), backend.clock.now()
     for box in living(backend):
         if box.lease_until > now:
-            free, same = {"lease_until": now, "due_at": now}, when(Test("epoch", "=", box.epoch))
-            with suppress(ConditionFailed):
-                backend.table.write(Update(record_key(box.id), set=free, when=same))
+            store.free(box)
 
 
 def _nothing() -> None:

@@ -143,6 +143,12 @@ class Store:
                 return None
         return claimed
 
+    def free(self, box: Sandbox) -> None:
+        """End a claim whose holder is known to be dead, unless there is another one by now."""
+        ended, same = {"lease_until": 0, **self._due(box.id)}, when(Test("epoch", "=", box.epoch))
+        with suppress(ConditionFailed):
+            self._write(Update(record_key(box.id), set=ended, when=same))
+
     def save(self, change: Change) -> Sandbox:
         """Facts, decisions and audit entries in one write; raises ClaimLost or News."""
         before, after = change.before, change.after
