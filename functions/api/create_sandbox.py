@@ -37,8 +37,6 @@ def _headers(call: Call, reply: Reply, wait: int | None) -> dict[str, str]:
         found["Location"] = f"{call.place}/{reply.sandbox_id}"
     if reply.retry_after is not None:
         found["Retry-After"] = str(max(0, reply.retry_after))
-    elif reply.status == 202:
-        found["Retry-After"] = "1"
     if reply.replayed:
         found["Idempotent-Replayed"] = "true"
     if wait is not None and not (reply.replayed and reply.status == 202):
