@@ -9,6 +9,7 @@ from sandbox_router.lifecycle import advance, create, steps
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.store import Store
 from sandbox_router.store import items as spelled
+from sandbox_router.store.codec import encode
 from sandbox_router.table import ALWAYS
 from tests.sim import stories
 from tests.sim.mutants.seeding import Patch, grid, mutant
@@ -57,7 +58,12 @@ def _a_wish_is_no_news(patch: Patch) -> None:
 
 @mutant("I17", stories.labels_written_during_a_create_are_kept)
 def _saves_put_whole_records(patch: Patch) -> None:
-    patch.setattr(spelled, "_diff", lambda before, after: (dict(after), ()))
+    def whole(before: Any, after: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        item = encode(after)
+        item.pop("attempts", None)
+        return item, ()
+
+    patch.setattr(spelled, "_changes", whole)
 
 
 @mutant("I3", grid("rivals", 61, rival="31 client"))

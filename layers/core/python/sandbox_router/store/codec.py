@@ -24,7 +24,7 @@ def encode(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if is_dataclass(kind):
-        pairs = ((name, getattr(value, name)) for name in _names(kind))
+        pairs = ((name, getattr(value, name)) for name in names(kind))
         return {name: encode(inner) for name, inner in pairs if inner is not None}
     if isinstance(value, Enum):
         return value.value
@@ -53,7 +53,8 @@ _PLAIN = frozenset({str, int, bool, bytes, float, types.NoneType})
 
 
 @lru_cache(maxsize=64)
-def _names(cls: Any) -> tuple[str, ...]:
+def names(cls: Any) -> tuple[str, ...]:
+    """The attributes of a class."""
     return tuple(f.name for f in fields(cls))
 
 

@@ -15,7 +15,7 @@ The roles on AWS end at these prefixes (`infra.cloud.grants`): a new one must be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -37,7 +37,7 @@ from ..table import (
     missing,
     when,
 )
-from .codec import decode, encode
+from .codec import decode, encode, names
 
 LOG = "LOG#"
 OUTBOX: Key = ("OUTBOX", "A")
@@ -168,14 +168,25 @@ def sandbox_of(items: Sequence[Item]) -> Sandbox | None:
     return replace(box, attempts=tuple(decode(Attempt, item) for item in attempts))
 
 
-def _diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    changed = {k: v for k, v in after.items() if k not in before or before[k] != v}
-    return changed, tuple(k for k in before if k not in after)
+def _changes(before: Any, after: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What to set and what to remove; only what is another value is encoded."""
+    changed: dict[str, Any] = {}
+    removed: list[str] = []
+    kind: Any = type(after)
+    for name in names(kind):
+        was, now = getattr(before, name), getattr(after, name)
+        if was is now or was == now or name in _OUTSIDE:
+            continue
+        if now is None:
+            removed.append(name)
+        else:
+            changed[name] = encode(now)
+    return changed, tuple(removed)
 
 
 def record_update(before: Sandbox, after: Sandbox, held: Condition) -> Update:
     """The record's changed attributes, its place in the due index included."""
-    attributes, removed = _diff(_attributes(before), _attributes(after))
+    attributes, removed = _changes(before, after)
     if after.due_at is None:
         removed = (*removed, "due_shard")
     elif before.due_at is None:
@@ -189,8 +200,7 @@ def attempt_writes(before: Sandbox, after: Sandbox) -> list[Write]:
     for attempt in after.attempts:
         known = before.attempts[attempt.n - 1] if attempt.n <= len(before.attempts) else None
         if attempt != known:
-            old = {} if known is None else encode(known)
-            changed, removed = _diff(old, encode(attempt))
+            changed, removed = (encode(attempt), ()) if known is None else _changes(known, attempt)
             writes.append(Update(attempt_key(after.id, attempt.n), set=changed, remove=removed))
     return writes
 
