@@ -8,6 +8,7 @@ the partitions that are not what they were.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from adapters.items import Position, from_cursor, to_cursor
 from sandbox_router.table import (
@@ -137,3 +138,14 @@ class FastTable(MemoryTable):
         for pk, part in self._parts.items():
             for sk, item in part.items():
                 yield (pk, sk), item
+
+
+def expired_guards(table: FastTable, now: int) -> list[str]:
+    """Remove the guards whose time is over; whose they were."""
+    found = []
+    for pk in table.partitions("GUARD#"):
+        (guard,) = table.partition(pk)
+        if cast("int", guard[TTL]) * 1000 <= now:
+            table.replace((pk, "A"), None)
+            found.append(str(guard["sandbox_id"]))
+    return found

@@ -15,7 +15,7 @@ import json
 import random
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from sandbox_router.lifecycle.create import CreateRequest, Reply
 from sandbox_router.model.failure import Failure, KeyReused, StoreBusy
@@ -34,7 +34,7 @@ from tests.fakes.weak import Weak
 from tests.sim import audit, checks, history, sometimes
 from tests.sim.history import Event
 from tests.sim.process import SHAPE, Crash, FakePools, TickingQueue, TickingTable, profile
-from tests.sim.table import FastTable
+from tests.sim.table import FastTable, expired_guards
 
 TENANT = "acme"
 SWEEP_MS, RECONCILE_MS, GUARD_MS = 60_000, 300_000, 90_000
@@ -69,6 +69,7 @@ class World:
         self.weak: Table = self.memory
         if weak is not None:
             self.weak = Weak(self.memory, random.Random(seed), self.clock, **weak)
+            self.weak._replica = FastTable()
         self.ids = FakeIds(seed)
         self.crash_at: int | None = None
         self.crash_next: deque[int] = deque()
@@ -157,8 +158,9 @@ class World:
     def _intent_exists(self, order: Order) -> None:
         """I7: before every provider create, the store knows of the attempt."""
         page = self.memory.query(None, f"SBX#{order.tags['constal-sandbox-id']}")
-        known = [str(item.get("identity")) for item in page.items]
-        assert order.identity in known, "I7: an instance is created that no stored attempt names"
+        assert order.identity in {item.get("identity") for item in page.items}, (
+            "I7: an instance is created that no stored attempt names"
+        )
 
     def guarded(self, call: Callable[[], Any]) -> Any:
         """Run in the process; when it dies, boot the next one."""
@@ -191,9 +193,8 @@ class World:
             reply = self.guarded(lambda: process.create(tenant, request, wait_seconds=wait))
         except Failure as failure:
             self.sometimes["the store was busy"] += isinstance(failure, StoreBusy)
-            reused = isinstance(failure, KeyReused)
-            self.sometimes["a key was reused with another body"] += reused
-            if reused:
+            if isinstance(failure, KeyReused):
+                self.sometimes["a key was reused with another body"] += 1
                 self._untouched(before, "I4: a refused body reached somebody")
             reply = Reply(failure.status, failure.code)
         if not isinstance(reply, Reply):
@@ -201,9 +202,9 @@ class World:
             return None
         self.answers.append((key or "", reply))
         self._answered(call, reply)
-        if reply.replayed and reply.status == 201:
-            self.sometimes["a settled answer was replayed"] += 1
-        self.sometimes["a starting sandbox was replayed"] += reply.replayed and reply.status == 202
+        if reply.replayed and reply.status < 300:
+            which = "settled answer" if reply.status == 201 else "starting sandbox"
+            self.sometimes[f"a {which} was replayed"] += 1
         settled = [e for e in self.history if e.answer == reply.body and e.status == 201]
         if reply.status == 201 and len(settled) > 1 and not self._within:
             self._untouched(before, "I5: a replay did something")
@@ -287,13 +288,8 @@ class World:
             self._sweeping = False
 
     def _expire_guards(self, now: int) -> None:
-        """What the table's expiry service and its stream do: a record of it comes until it is
-        taken."""
-        for pk in self.memory.partitions("GUARD#"):
-            (guard,) = self.memory.partition(pk)
-            if cast("int", guard["ttl"]) * 1000 <= now:
-                self.memory.replace((pk, "A"), None)
-                self._streamed.append(str(guard["sandbox_id"]))
+        """What the table's expiry service and its stream do; a record of it comes until taken."""
+        self._streamed.extend(expired_guards(self.memory, now))
         while self._streamed:
             crashes = self.crashes
             try:
