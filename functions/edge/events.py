@@ -68,6 +68,13 @@ class Failover(_Told):
     reason: str | None
 
 
+class OrphanFound(_Told):
+    """An instance of ours that no record had a use for was found in a pool, and destroyed."""
+
+    pool_id: str
+    instance_id: str
+
+
 IN: dict[str, type[Body]] = {
     "sandbox.create.requested": CreateRequested,
     "sandbox.destroy.requested": DestroyRequested,
@@ -75,6 +82,7 @@ IN: dict[str, type[Body]] = {
 OUT: dict[str, Any] = {
     "sandbox.state.changed": StateChanged,
     "sandbox.failover": Failover,
+    "sandbox.orphan.found": OrphanFound,
 }
 
 

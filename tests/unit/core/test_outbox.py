@@ -11,7 +11,7 @@ import pytest
 from sandbox_router.lifecycle.outbox import Outbox, event_of
 from sandbox_router.model.event import Event
 from sandbox_router.model.failure import StoreBusy
-from sandbox_router.store import OUTBOX, Entry, Logged, Store
+from sandbox_router.store import ORPHAN, OUTBOX, Entry, Logged, Store
 from tests.fakes.bus import MemoryBus
 from tests.fakes.clock import FakeClock
 from tests.fakes.ids import FakeIds
@@ -194,3 +194,11 @@ def test_silence_writes_nothing(changes: Changes, bus: MemoryBus) -> None:
         assert box.drain() == 0
     assert changes.table.get(OUTBOX) is None
     assert json.dumps(bus.letters) == "[]"
+
+
+def test_an_orphan_that_was_ended_is_told() -> None:
+    event = told(Entry(1_000, ORPHAN, "destroyed", reason="i-1", pool_id="alpha"))
+    assert event is not None
+    assert event.type == "sandbox.orphan.found"
+    assert (event.detail["pool_id"], event.detail["instance_id"]) == ("alpha", "i-1")
+    assert (event.detail["sandbox_id"], event.detail["tenant"]) == (BOX, "acme")

@@ -32,7 +32,8 @@ class PoolHealth:
         """What routing goes by."""
         now = self._clock.now()
         if now - self._read_at >= FRESH_MS:
-            self._read()
+            with suppress(StoreBusy):
+                self._read()
             self._read_at = now
         cooling = {pool: until for pool, until in self._cooling.copy().items() if until > now}
         return Health(self._broken, cooling)

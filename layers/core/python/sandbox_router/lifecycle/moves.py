@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..model.naming import identity
 from ..model.pool import Pool
-from ..model.sandbox import Attempt, Outcome, Sandbox, State
+from ..model.sandbox import EDGES, Attempt, Outcome, Sandbox, State
 from ..ports import Pools
 from . import decide as d
 
@@ -37,6 +37,7 @@ def moved(step: d.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -
 
 def shifted(box: Sandbox, to: State, reason: str | None, now: int) -> Sandbox:
     """The record in another state, with clocks and secrets put right."""
+    assert to in EDGES[box.state], f"{box.state} -> {to}"
     changes: dict[str, object] = {"state": to, "state_reason": reason, "step_at": now}
     changes["step_tries"] = 0
     if box.state is State.STARTING:

@@ -14,9 +14,10 @@ from typing import Any
 from ..model.event import Event
 from ..model.view import timestamp
 from ..ports import Bus, DeadLetters
-from ..store import OUTBOX, Logged, Store, logged
+from ..store import ORPHAN, OUTBOX, Logged, Store, logged
 
 STATE, FAILOVER = "sandbox.state.changed", "sandbox.failover"
+ORPHAN_FOUND = "sandbox.orphan.found"
 
 Changes = Callable[[str | None], tuple[Sequence[Mapping[str, Any]], str | None]]
 """Items stored after a place, in order, and the place behind them; None is the beginning."""
@@ -80,6 +81,9 @@ def event_of(log: Logged) -> Event | None:
             "previous_pool_id": entry.instead_of,
             "reason": entry.reason,
         }
+    elif entry.event == ORPHAN:
+        kind = ORPHAN_FOUND
+        more = {"pool_id": entry.pool_id, "instance_id": entry.reason}
     else:
         return None
     detail = {

@@ -13,12 +13,11 @@ from ..model.failure import Failure
 from ..model.naming import SANDBOX_ID, TENANT, attempt_of
 from ..model.sandbox import Outcome, Sandbox, Wish
 from ..ports import Clock, Ids, Instance, Pools, Provider
-from ..store import Entry, Store, Unreadable, sighting_key
+from ..store import ORPHAN, Entry, Store, Unreadable, sighting_key
 from .compare import REPORTED, Verdict, compare, ripe
 
 PAGES = 200
 """Pages of one list; a longer one is taken up again at the next pass."""
-ORPHAN = "orphan.found"
 SEEN_SECONDS = 3_600
 """How long a mark of a first sighting is kept."""
 

@@ -1,6 +1,7 @@
 """The one store: `store` reads, claims and saves; `items` is the layout, `codec` the spelling."""
 
 from .items import (
+    ORPHAN,
     OUTBOX,
     SHARDS,
     Change,
@@ -16,6 +17,7 @@ from .items import (
 from .store import ClaimLost, News, Store, Unreadable
 
 __all__ = [
+    "ORPHAN",
     "OUTBOX",
     "SHARDS",
     "Change",

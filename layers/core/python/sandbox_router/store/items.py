@@ -41,6 +41,8 @@ from .codec import decode, encode, names
 
 LOG = "LOG#"
 OUTBOX: Key = ("OUTBOX", "A")
+ORPHAN = "orphan.found"
+"""The audit event of an instance of ours that no record had a use for."""
 SHARDS = 16
 DAY = 86_400
 KEY_DAYS, RECORD_DAYS = 1, 30
