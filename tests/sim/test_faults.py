@@ -37,3 +37,19 @@ def test_a_worker_that_slept_does_not_bring_back_what_was_destroyed_meanwhile() 
     """It asked, slept over its lease, and told of an instance that its successor had found, served
     and destroyed: a destroyed record had an instance again."""
     run(Scenario(rival="31 destroy", rival_at=7, ttl=600))
+
+
+def test_who_read_a_record_while_another_worked_on_it_cannot_claim_it_afterwards() -> None:
+    """The other's release left epoch and news as they were: the claim took what was read, an
+    attempt under way, and the key got a second answer. Seen by sixteen clients of a real router."""
+    world = World(limits=False)
+    world.create(wait=0)
+    (box,) = world.boxes()
+    store, lifecycle = world.router._store, world.router._lifecycle
+    claimed = store.claim(box, 30_000)
+    assert claimed is not None
+    during = store.load(box.id)
+    lifecycle.drive(claimed)
+    assert during is not None
+    assert store.claim(during, 30_000) is None
+    assert world.boxes()[0].state == "running"

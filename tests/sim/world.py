@@ -34,6 +34,7 @@ from tests.fakes.weak import Weak
 from tests.sim import audit, checks, history, sometimes
 from tests.sim.history import Event
 from tests.sim.process import SHAPE, Crash, FakePools, TickingQueue, TickingTable, profile
+from tests.sim.race import Race
 from tests.sim.table import FastTable, expired_guards
 
 TENANT = "acme"
@@ -74,6 +75,7 @@ class World:
         self.crash_at: int | None = None
         self.crash_next: deque[int] = deque()
         self.rival: tuple[int, Callable[[], None]] | None = None
+        self.race: Race | None = None
         self.ticks = 0
         self.points: list[str] = []
         self.crashes = self.rivals = 0
@@ -136,7 +138,9 @@ class World:
         return "queue" not in self.nets and not self._sweeping
 
     def tick(self, point: str) -> None:
-        """A port call: count it, let a rival act or die if it is this one's turn."""
+        """A port call: count it, let others act or die if it is this one's turn."""
+        if self.race is not None:
+            self.race.turn()
         again = self._sweeping and self.points[-1:] == [point] == ["table.query"]
         if self._within or again:  # sixteen shards are read one after the other: one moment
             return
@@ -225,7 +229,7 @@ class World:
         )
 
     def _untouched(self, before: tuple[int, object], fault: str) -> None:
-        if self.rival is None and not self.rivals:
+        if self.race is None and self.rival is None and not self.rivals:
             assert before == (self._vendor_calls(), self._version()), fault
 
     def _note(self, kind: history.Kind, op: str, call: int = 0, **more: Any) -> None:

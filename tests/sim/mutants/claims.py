@@ -9,9 +9,10 @@ from sandbox_router.lifecycle import advance, create, steps
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.store import Store
 from sandbox_router.store import items as spelled
+from sandbox_router.store import store as stored
 from sandbox_router.store.codec import encode
-from sandbox_router.table import ALWAYS
-from tests.sim import stories
+from sandbox_router.table import ALWAYS, Condition, Update
+from tests.sim import stories, test_race
 from tests.sim.mutants.seeding import Patch, grid, mutant
 
 
@@ -113,3 +114,21 @@ def _a_loser_tells_of_what_was_destroyed_since(patch: Patch) -> None:
     real = Store.tell
     loose = lambda self, box, attempt, again=True: real(self, box, attempt, again=True)  # noqa: E731
     patch.setattr(Store, "tell", loose)
+
+
+def _races() -> None:
+    for seed in range(130, 190):
+        test_race.raced(seed)
+
+
+@mutant("I2 I17", _races)
+def _a_claim_does_not_see_who_came_and_went_since_the_read(patch: Patch) -> None:
+    real = spelled.record_update
+
+    def update(before: Sandbox, after: Sandbox, held: Condition) -> Update:
+        blind = [
+            tuple(t for t in tests if (t.attr, t.op) != ("lease_until", "=")) for tests in held
+        ]
+        return real(before, after, tuple(blind))
+
+    patch.setattr(stored, "record_update", update)

@@ -222,7 +222,7 @@ class Lifecycle:
 
     def _save(self, work: Work, now: int) -> None:
         """Store what there is and renew the lease."""
-        lease = now + LEASE_MS
+        lease = max(now + LEASE_MS, work.stored.lease_until + 1)
         self._store(work, replace(work.box, lease_until=lease, due_at=lease))
 
     def _release(self, work: Work, now: int) -> None:

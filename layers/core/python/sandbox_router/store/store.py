@@ -129,12 +129,17 @@ class Store:
                 return _read(sandbox_of, items) if items else None
 
     def claim(self, box: Sandbox, lease_ms: int) -> Sandbox | None:
-        """The record under a new claim; None when it changed or somebody holds it."""
+        """The record under a new claim; None when it changed or somebody holds it.
+
+        Every save moves the lease on and a release ends it, so the lease that was read shows that
+        nobody has saved since: not even one who held the record when it was read, and no longer.
+        """
         now, nonce = self._clock.now(), self._ids.nonce()
         lease = now + lease_ms
         claimed = replace(box, epoch=box.epoch + 1, nonce=nonce, lease_until=lease, due_at=lease)
         seen = (Test("epoch", "=", box.epoch), Test("news", "=", box.news))
-        free = when(*seen, Test("lease_until", "<=", now))
+        unsaved = Test("lease_until", "=", box.lease_until)
+        free = when(*seen, unsaved, Test("lease_until", "<=", now))
         try:
             self._write(record_update(box, claimed, free))
         except ConditionFailed as failed:
