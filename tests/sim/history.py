@@ -45,8 +45,9 @@ class Broken(AssertionError):
 def check(history: Sequence[Event]) -> None:
     """Raise Broken at the first broken promise."""
     for fault, about in _faults(history):
-        trace = [e for e in history if about & {e.sandbox, e.key, e.call or None}][-LAST:]
-        raise Broken("\n".join([fault, *map(str, trace)]))
+        calls = {e.call for e in history if about & {e.sandbox, e.key} and e.call}
+        trace = [e for e in history if e.call in calls or about & {e.sandbox}]
+        raise Broken("\n".join([fault, *map(str, trace[-LAST:])]))
 
 
 Fault = tuple[str, set[object]]
@@ -79,8 +80,12 @@ def _one_key(
     """I1, I2, I4: one settled answer; an earlier sandbox is one that failed and freed the key."""
     good = [(begun, end) for begun, end in answers if end.kind == "ok"]
     settled = [(begun, end) for begun, end in good if end.status == 201]
-    if len({end.answer for _, end in settled}) > 1:
-        yield f"I1, I2: two settled answers for {key} of {tenant}", {key}
+    texts = sorted({end.answer for _, end in settled})
+    if len(texts) > 1:
+        first, second = texts[:2]
+        at = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), 0)
+        parts = f"{first[max(at - 40, 0) : at + 40]!r} and {second[max(at - 40, 0) : at + 40]!r}"
+        yield f"I1, I2: two settled answers for {key} of {tenant}: {parts}", {key}
     served = {end.sandbox for _, end in settled}
     for other in {end.sandbox for _, end in good} - served if served else ():
         if final.get(other, "failed") != "failed":
