@@ -129,10 +129,8 @@ class Store:
                 return _read(sandbox_of, items) if items else None
 
     def claim(self, box: Sandbox, lease_ms: int) -> Sandbox | None:
-        """The record under a new claim; None when it changed or somebody holds it.
-
-        Every save moves the lease on and a release ends it, so the lease that was read shows that
-        nobody has saved since: not even one who held the record when it was read, and no longer.
+        """The record under a new claim; None when it changed or somebody holds it. Every save moves
+        the lease on and a release ends it: the lease that was read shows that nobody saved since.
         """
         now, nonce = self._clock.now(), self._ids.nonce()
         lease = now + lease_ms
