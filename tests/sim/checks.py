@@ -6,13 +6,14 @@ The numbers are those of the guarantees: I7, I10, I11, I15, I16, I17, I21, I24, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sandbox_router.model.sandbox import EDGES, Sandbox, State
 from sandbox_router.table import Delete, Item, Put, Update, Write
 from tests.fakes.clock import FakeClock
 from tests.fakes.provider import Box, FakeProvider
 from tests.sim.audit import check_entries
+from tests.sim.history import Event
 from tests.sim.table import FastTable
 
 Vendors = Mapping[str, FakeProvider]
@@ -117,3 +118,16 @@ def ended_at(box: Box) -> int | None:
     if box.limited:
         return box.ends_at if box.dead_at is None else min(box.dead_at, box.ends_at)
     return box.dead_at
+
+
+def final(boxes: Iterable[Sandbox], living: Iterable[Box], t: float) -> Iterator[Event]:
+    """What an observer sees when all is quiet: every record, and what still runs."""
+    for box in boxes:
+        instance = None if box.server is None else box.server.instance_id
+        state = str(box.state)
+        yield Event(
+            "seen", "get", t, tenant=box.tenant, sandbox=box.id, state=state, instance=instance
+        )
+    for each in living:
+        sandbox = each.order.tags.get("constal-sandbox-id")
+        yield Event("alive", "list", t, sandbox=sandbox, instance=each.id)

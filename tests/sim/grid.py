@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tests.sim.blame import telling
 from tests.sim.scenario import NETS, RIVALS_OF, Scenario, run
 from tests.sim.world import World
 
@@ -123,7 +124,5 @@ def chosen(
 
 def told(scenario: Scenario) -> World:
     """Run it; a failure says which it was and what clients saw last."""
-    try:
+    with telling(scenario):
         return run(scenario)
-    except AssertionError as failed:
-        raise AssertionError(f"{scenario}: {failed}") from failed

@@ -57,8 +57,19 @@ def a_guard_moves_with_the_deadline() -> None:
     world = World(limits=False, nets=frozenset({"guard"}))
     reply = world.create(ttl=60)
     assert reply is not None
-    world.router.extend(TENANT, reply.sandbox_id or "", HOUR, shorten=False)
+    box = world.router.extend(TENANT, reply.sandbox_id or "", HOUR, shorten=False)
+    guard = world.memory.get((f"GUARD#{box.id}", "A"))
+    assert guard is not None
+    assert int(str(guard["ttl"])) * 1000 > box.expires_at, "the guard stayed where it was"
     world.run_until(world.clock.now() + 2 * HOUR * 1000)
+    assert world.living() == [], "I9: the guard alone left an instance"
+
+
+def a_guard_comes_again_until_it_is_over() -> None:
+    world = World(limits=False, nets=frozenset({"guard"}))
+    world.create(ttl=60)
+    world.providers["alpha"].script("destroy", "cut", "outage")
+    world.run_until(world.clock.now() + HOUR * 1000)
     assert world.living() == [], "I9: the guard alone left an instance"
 
 
@@ -142,6 +153,7 @@ STORIES = (
     two_tenants_share_a_key_and_nothing_else,
     a_replay_is_the_first_answer_whatever_has_happened_since,
     a_guard_moves_with_the_deadline,
+    a_guard_comes_again_until_it_is_over,
     labels_written_during_a_create_are_kept,
     a_key_that_was_freed_and_taken_is_not_freed_again,
     an_unknown_create_is_asked_twice_at_most,

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.sim.blame import telling
 from tests.sim.race import Act, Race
 from tests.sim.scenario import RIVALS_OF, Scenario, rival
 from tests.sim.world import World
@@ -57,10 +58,8 @@ def test_whoever_wins_there_is_one_sandbox_and_one_answer(
 ) -> None:
     count = (LONG_SEEDS if request.config.getoption("--long") else SEEDS) // BATCHES
     for seed in range(batch * count, (batch + 1) * count):
-        try:
+        with telling(f"seed {seed}"):
             raced(seed)
-        except Exception as failed:
-            raise AssertionError(f"seed {seed}: {failed!r}") from failed
 
 
 def test_one_seed_is_one_interleaving() -> None:

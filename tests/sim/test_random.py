@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.blame import telling
 from tests.sim.lives import live
 
 SEEDS, LONG_SEEDS, BATCHES = 800, 40_000, 8
@@ -14,7 +15,5 @@ def test_random_lives_end_with_nothing_left(batch: int, request: pytest.FixtureR
     count = LONG_SEEDS if request.config.getoption("--long") else SEEDS
     step = count // BATCHES
     for seed in range(batch * step, (batch + 1) * step):
-        try:
+        with telling(f"seed {seed}"):
             live(seed)
-        except Exception as failed:
-            raise AssertionError(f"seed {seed}: {failed!r}") from failed

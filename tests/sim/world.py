@@ -15,7 +15,7 @@ import json
 import random
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from sandbox_router.lifecycle.create import CreateRequest, Reply
 from sandbox_router.model.failure import Failure, KeyReused, StoreBusy
@@ -53,6 +53,8 @@ class World:
     sweep sends arrives as soon as it runs at all.
     """
 
+    latest: ClassVar[World | None] = None
+
     def __init__(
         self,
         *,
@@ -64,6 +66,7 @@ class World:
         limits: bool = True,
         nets: frozenset[str] = WRITERS,
     ) -> None:
+        World.latest = self
         self.clock = FakeClock()
         self.queue = MemoryQueue(self.clock)
         self.memory = MemoryTable()
@@ -297,7 +300,7 @@ class World:
         while self._streamed:
             crashes = self.crashes
             try:
-                self.guarded(lambda: self.router.advance(self._streamed[0]))
+                self.guarded(lambda: self.router.guard(self._streamed[0]))
             except Failure:
                 return
             if self.crashes > crashes:
@@ -372,19 +375,7 @@ class World:
 
     def check_answers(self) -> None:
         """I1-I6, from what clients saw."""
-        for box in self.boxes():
-            server = box.server
-            self._note(
-                "seen",
-                "get",
-                tenant=box.tenant,
-                sandbox=box.id,
-                state=str(box.state),
-                instance=None if server is None else server.instance_id,
-            )
-        for instance in self.living():
-            sandbox = instance.order.tags.get("constal-sandbox-id")
-            self._note("alive", "list", sandbox=sandbox, instance=instance.id)
+        self.history.extend(checks.final(self.boxes(), self.living(), self.clock.now() / 1000))
         history.check(self.history)
 
     def check_edges(self) -> None:

@@ -50,6 +50,11 @@ def _the_guard_is_not_moved_with_an_extension(patch: Patch) -> None:
     patch.setattr(spelled, "guard_put", lambda box: Put(("NONE", "A"), {}))
 
 
+@mutant("I9", stories.a_guard_comes_again_until_it_is_over)
+def _a_guard_comes_only_once(patch: Patch) -> None:
+    patch.setattr(Store, "guard", lambda self, sandbox_id: True)
+
+
 @mutant("I9", grid("nets", 29, nets="provider"))
 def _the_provider_is_given_no_limit(patch: Patch) -> None:
     real = steps.Performer._order
