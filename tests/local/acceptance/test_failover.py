@@ -29,9 +29,9 @@ def attempts(answer: httpx.Response) -> list[tuple[str, str, str | None]]:
 def test_a_pool_that_cannot_is_passed_over_and_the_answer_shows_both(
     faulty: Deployment, fault: str, klass: str
 ) -> None:
-    first, second, *_ = faulty.order()
+    first, second, *_ = pools = faulty.order()
     with faulty.fault(fault, account=first, op="create"):
-        answer = faulty.create()
+        answer = faulty.create(provider={"order": pools})  # also if a cool-down ends just now
     assert answer.status_code == 201, answer.text
     assert attempts(answer) == [(first, "refused", klass), (second, "created", None)]
     assert answer.json()["pool_id"] == second
@@ -46,12 +46,12 @@ def test_a_pool_that_cannot_is_passed_over_and_the_answer_shows_both(
 def test_a_final_refusal_is_answered_and_replayed_and_no_other_pool_is_asked(
     faulty: Deployment, fault: str, status: int, code: str
 ) -> None:
-    key, last = uuid.uuid4().hex, faulty.last_call()
-    with faulty.fault(fault, account=faulty.order()[0], op="create"):
-        answer = faulty.create(key)
+    key, last, pools = uuid.uuid4().hex, faulty.last_call(), faulty.order()
+    with faulty.fault(fault, account=pools[0], op="create"):
+        answer = faulty.create(key, provider={"order": pools})
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert len(faulty.calls(after=last)) == 1
-    replay = faulty.create(key)
+    replay = faulty.create(key, provider={"order": pools})
     assert (replay.status_code, replay.content) == (status, answer.content)
     assert replay.headers["idempotent-replayed"] == "true"
     assert len(faulty.calls(after=last)) == 1
@@ -104,8 +104,9 @@ def test_a_rejected_credential_takes_the_pool_out_of_routing_until_it_verifies(
     "fault", ["lost_answer", "made_503", "cut", "error_500", "error_503", "garbage", "huge"]
 )
 def test_an_unknown_outcome_ends_in_exactly_one_instance(faulty: Deployment, fault: str) -> None:
-    with faulty.fault(fault, account=faulty.order()[0], op="create", times=1):
-        answer = faulty.create()
+    pools = faulty.order()
+    with faulty.fault(fault, account=pools[0], op="create", times=1):
+        answer = faulty.create(provider={"order": pools})
     made = answer.json()["id"]
     assert answer.status_code in (201, 202), answer.text
     eventually(lambda: faulty.get(made)["state"] == "running", 60, every=0.2)
@@ -116,9 +117,9 @@ def test_an_unknown_outcome_ends_in_exactly_one_instance(faulty: Deployment, fau
 
 
 def test_an_instance_that_comes_while_it_is_waited_for_is_adopted(faulty: Deployment) -> None:
-    first = faulty.order()[0]
+    first, *_ = pools = faulty.order()
     with faulty.fault("late", account=first, op="create", seconds=8):
-        answer = faulty.create()
+        answer = faulty.create(provider={"order": pools})
     assert answer.status_code == 201, answer.text
     assert attempts(answer) == [(first, "adopted", None)]
     made = answer.json()
