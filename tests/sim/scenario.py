@@ -191,7 +191,8 @@ def finish(world: World, nets: str) -> None:
 
 def check_instances(world: World, scenario: Scenario) -> None:
     """I9, I18: how long each instance lived, past its deadline or an acknowledged destroy."""
-    deadlines = {box.id: box.expires_at for box in world.boxes()}
+    expiries = {box.id: box.expires_at for box in world.boxes()}
+    deadlines = dict(expiries)
     acknowledged = [e for e in world.history if (e.kind, e.op) == ("ok", "destroy")]
     if scenario.nets in ("writers", "all", "sweep"):
         unknown = 0 if scenario.alpha == "ok" else FAULT_MS
@@ -203,7 +204,8 @@ def check_instances(world: World, scenario: Scenario) -> None:
         late += LEASE_MS + SWEEP_MS + (300_000 if scenario.nets == "reconcile" else 0)
     for provider in world.providers.values():
         for box in provider.boxes.values():
-            deadline = deadlines[box.order.tags["constal-sandbox-id"]]
+            ends = expiries if box.late else deadlines
+            deadline = ends[box.order.tags["constal-sandbox-id"]]
             dead = ended_at(box)
             assert dead is not None
             if box.born_at <= deadline:
