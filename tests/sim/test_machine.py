@@ -17,7 +17,7 @@ SHORT = settings(
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
 )
-LONG = settings(SHORT, max_examples=4_000, stateful_step_count=50, derandomize=False)
+LONG = settings(SHORT, max_examples=1_500, stateful_step_count=50, derandomize=False)
 
 
 @pytest.mark.parametrize("machine", [Safety, Liveness])
