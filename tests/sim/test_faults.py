@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sim.scenario import Scenario, run
-from tests.sim.world import World
+from tests.sim.world import TENANT, World
 
 
 def test_one_look_that_does_not_find_a_booting_instance_is_no_proof_that_it_is_gone() -> None:
@@ -53,3 +53,20 @@ def test_who_read_a_record_while_another_worked_on_it_cannot_claim_it_afterwards
     assert during is not None
     assert store.claim(during, 30_000) is None
     assert world.boxes()[0].state == "running"
+
+
+def test_a_message_about_a_record_that_is_held_waits_until_the_lease_ends() -> None:
+    """A wish had made it due, there was nothing to decide, and its holder was dead: every message
+    sent the next one at once, until the lease was over."""
+    world = World(limits=False)
+    world.providers["alpha"].boots_ms = 60_000
+    world.crash_at = 11  # it was made and is not ready: the process waits for it
+    world.create()
+    (box,) = world.boxes()
+    held = box.lease_until
+    assert held > world.clock.now()
+    world.router.idle(TENANT, box.id, 60)
+    before = len(world.points)
+    while world.clock.now() < held and len(world.points) - before < 200:
+        world.step()
+    assert world.clock.now() >= held, "one message after the other, and no time passes"

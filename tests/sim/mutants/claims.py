@@ -12,7 +12,7 @@ from sandbox_router.store import items as spelled
 from sandbox_router.store import store as stored
 from sandbox_router.store.codec import encode
 from sandbox_router.table import ALWAYS, Condition, Update
-from tests.sim import stories, test_race
+from tests.sim import stories, test_faults, test_race
 from tests.sim.mutants.seeding import Patch, grid, mutant
 
 
@@ -114,6 +114,17 @@ def _a_loser_tells_of_what_was_destroyed_since(patch: Patch) -> None:
     real = Store.tell
     loose = lambda self, box, attempt, again=True: real(self, box, attempt, again=True)  # noqa: E731
     patch.setattr(Store, "tell", loose)
+
+
+@mutant("I19", test_faults.test_a_message_about_a_record_that_is_held_waits_until_the_lease_ends)
+def _a_message_about_a_held_record_comes_back_at_once(patch: Patch) -> None:
+    real = advance.Lifecycle._wake
+
+    def wake(self: advance.Lifecycle, box: Sandbox, at: int | None) -> None:
+        held = at is not None and at == box.lease_until
+        real(self, box, box.due_at if held else at)
+
+    patch.setattr(advance.Lifecycle, "_wake", wake)
 
 
 def _races() -> None:

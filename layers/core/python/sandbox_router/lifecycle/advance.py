@@ -122,7 +122,7 @@ class Lifecycle:
         work = self._work(box, cargo, patience)
         if not (self._calls(work, now) or self._misfiled(box, now)):
             if box.due_at is not None and box.due_at <= now + EARLY_MS:
-                self._wake(box, box.due_at)
+                self._wake(box, max(box.due_at, box.lease_until))
             return work
         claimed = self.store.claim(box, LEASE_MS)
         if claimed is not None:
