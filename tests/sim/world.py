@@ -39,6 +39,8 @@ from tests.sim.table import FastTable, expired_guards
 
 TENANT = "acme"
 SWEEP_MS, RECONCILE_MS, GUARD_MS = 60_000, 300_000, 90_000
+STILL = 500
+"""Steps in one moment: more of them have no end."""
 LATE_MS = 5_000
 """How long after its deadline an instance may live when nothing is broken."""
 WRITERS = frozenset({"queue", "sweep"})
@@ -103,6 +105,7 @@ class World:
         self.nets = nets
         self.swept_at = self.reconciled_at = self.guarded_at = START
         self._within = self._sweeping = False
+        self._stands = self._stood_at = 0
         self._calls = itertools.count(1)
         self._cache: dict[str, Sandbox] = {}
         self._checked: object = None
@@ -266,6 +269,9 @@ class World:
     def step(self) -> None:
         """The worker's next thing: a message that is due, a sweep, or time passes."""
         now = self.clock.now()
+        self._stands = self._stands + 1 if now == self._stood_at else 0
+        self._stood_at = now
+        assert self._stands < STILL, "one thing after the other, and no time passes"
         if now >= self.swept_at + SWEEP_MS:
             self.swept_at = now
             if "sweep" in self.nets:
