@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sandbox_router.model.sandbox import EDGES, Sandbox, State
 from sandbox_router.table import Delete, Item, Put, Update, Write
+from tests.fakes.account import Box
 from tests.fakes.clock import FakeClock
-from tests.fakes.provider import Box, FakeProvider
+from tests.fakes.provider import FakeProvider
 from tests.sim.audit import check_entries
 from tests.sim.history import Event
 from tests.sim.table import FastTable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox_router.model.sandbox import Sandbox
-from tests.fakes.provider import Box
+from tests.fakes.account import Box
 from tests.fakes.weak import Weak
 from tests.sim.scenario import Scenario, rival
 from tests.sim.table import FastTable

@@ -8,7 +8,7 @@ from typing import Any
 
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.ports import InstanceState
-from tests.fakes.provider import Box
+from tests.fakes.account import Box
 from tests.sim.checks import ended_at
 from tests.sim.world import LATE_MS, TENANT, WRITERS, World
 

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from sandbox_router.model.sandbox import Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.router import Router
 from sandbox_router.table import Item, Lost, Put, Update, Write
 from tests.fakes.provider import FakeProvider

@@ -8,7 +8,8 @@ import asyncio
 
 import pytest
 
-from sandbox_router.model.sandbox import Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import State
 from sandbox_router.ports import InstancePage
 from tests.fakes.clock import START
 from tests.sim.test_reconcile import NETS, Paged, born, some, tags

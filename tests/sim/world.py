@@ -25,9 +25,10 @@ from sandbox_router.model.spec import Cargo, Spec
 from sandbox_router.ports import Order, Table
 from sandbox_router.router import Router
 from sandbox_router.store import Store, Unreadable
+from tests.fakes.account import Box
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.ids import FakeIds
-from tests.fakes.provider import Box, FakeProvider
+from tests.fakes.provider import FakeProvider
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.vault import FakeVault
 from tests.fakes.weak import Weak

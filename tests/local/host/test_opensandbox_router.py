@@ -14,7 +14,8 @@ from adapters.system import SystemClock, SystemIds
 from sandbox_router.lifecycle.create import CreateRequest, Reply
 from sandbox_router.model.naming import ACCOUNT, IDENTITY, NAMESPACE, SANDBOX_ID, TENANT
 from sandbox_router.model.pool import Pool, Prepared
-from sandbox_router.model.sandbox import Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import Shape
 from sandbox_router.model.spec import Cargo, Isolation, Preferences, Spec

@@ -9,7 +9,8 @@ from typing import Any
 
 from sandbox_router.lifecycle import advance, decide, moves, steps
 from sandbox_router.model.failure import Permission, ProviderFailure, Unknown
-from sandbox_router.model.sandbox import Attempt, Outcome, Sandbox
+from sandbox_router.model.record import Attempt, Outcome
+from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.ports import Order
 from sandbox_router.store import Store
 from tests.sim import stories, test_life

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from sandbox_router.lifecycle import advance, decide, steps
-from sandbox_router.model.sandbox import Attempt, Outcome, Sandbox, State
+from sandbox_router.model.record import Attempt, Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Store
 from sandbox_router.store import items as spelled
 from sandbox_router.table import Put

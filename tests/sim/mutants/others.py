@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from sandbox_router.lifecycle import advance, decide, moves, steps
-from sandbox_router.model.sandbox import Outcome, Sandbox, State, Wish
+from sandbox_router.model.record import Outcome, Wish
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.reconcile.compare import Verdict, compare
 from sandbox_router.reconcile.pool import Reconcile, Report
 from sandbox_router.store import Store

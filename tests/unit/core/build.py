@@ -18,7 +18,8 @@ from sandbox_router.model.capability import (
 )
 from sandbox_router.model.money import Price
 from sandbox_router.model.pool import Pool, Prepared
-from sandbox_router.model.sandbox import Attempt, Candidate, Outcome, Sandbox, State, Wish
+from sandbox_router.model.record import Attempt, Outcome, Wish
+from sandbox_router.model.sandbox import Candidate, Sandbox, State
 from sandbox_router.model.size import Shape
 from sandbox_router.model.spec import Isolation, Spec
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from sandbox_router.model.failure import ProviderFailure, tree
 from sandbox_router.model.money import Price
-from sandbox_router.model.sandbox import Attempt, Candidate, Outcome, Sandbox, State, Wish
+from sandbox_router.model.record import Attempt, Outcome, Wish
+from sandbox_router.model.sandbox import Candidate, Sandbox, State
 from sandbox_router.model.size import Gpu, Shape
 from sandbox_router.model.spec import Isolation, Preferences, Spec
 from tests.unit.core.build import EPOCH, SHAPE, T, candidate

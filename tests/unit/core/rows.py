@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox_router.lifecycle.decide import Fail, Shift, Step
-from sandbox_router.model.sandbox import Attempt, Outcome, Sandbox, State
+from sandbox_router.model.record import Attempt, Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from tests.unit.core.build import attempt, s
 
 CREATED, ADOPTED, GONE = Outcome.CREATED, Outcome.ADOPTED, Outcome.GONE

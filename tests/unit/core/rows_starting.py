@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from sandbox_router.lifecycle.decide import Ask, AwaitReady, Destroy, Doubt, Fail, Find, Serve, Try
-from sandbox_router.model.sandbox import Attempt, Outcome
+from sandbox_router.model.record import Attempt, Outcome
 from tests.unit.core.build import EPOCH, attempt, box, candidate, refused, s, wish
 from tests.unit.core.rows import ADOPTED, CREATED, EXPIRED, GONE, NO_POOL, Row, going, settling
 

@@ -11,7 +11,7 @@ import pytest
 from sandbox_router.model.failure import Failure, Rejected
 from sandbox_router.model.sandbox import State
 from sandbox_router.ports import Order
-from tests.fakes.provider import Box
+from tests.fakes.account import Box
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene
 

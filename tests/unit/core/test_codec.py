@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from sandbox_router.model.sandbox import Attempt, Outcome, Sandbox, State
+from sandbox_router.model.record import Attempt, Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store.codec import decode, encode
 from sandbox_router.store.items import FACTS, attempt_key, record_item, record_key, sandbox_of
 from sandbox_router.table import PK, SK

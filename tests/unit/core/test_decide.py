@@ -24,7 +24,8 @@ from sandbox_router.lifecycle.decide import (
     decide,
     due,
 )
-from sandbox_router.model.sandbox import Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import State
 from tests.unit.core.build import s
 from tests.unit.core.rows import Row
 from tests.unit.core.rows_living import ENDING, LIVING

@@ -18,7 +18,8 @@ from sandbox_router.lifecycle.decide import (
     decide,
     due,
 )
-from sandbox_router.model.sandbox import EDGES, Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import EDGES, Sandbox, State
 from tests.unit.core.build import EPOCH
 from tests.unit.core.chance import TIMES, lives, quick
 

@@ -14,7 +14,8 @@ from sandbox_router.model.failure import (
     RateLimited,
     Unknown,
 )
-from sandbox_router.model.sandbox import Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.ports import Command, Order
 from tests.fakes.clock import START
 from tests.sim.world import LATE_MS, TENANT

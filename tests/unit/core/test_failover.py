@@ -20,7 +20,8 @@ from sandbox_router.model.failure import (
     Region,
     Rejected,
 )
-from sandbox_router.model.sandbox import Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import State
 from sandbox_router.ports import Order
 from tests.fakes.clock import START
 from tests.unit.core.scenes import NO_FALLBACK, Scene, body

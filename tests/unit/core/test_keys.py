@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from infra.cloud.grants import RECORDS
 from sandbox_router.model.naming import account, identity
-from sandbox_router.model.sandbox import Outcome
+from sandbox_router.model.record import Outcome
 from sandbox_router.ports import Order
 from tests.sim.world import SHAPE, TENANT
 from tests.unit.core.scenes import Scene

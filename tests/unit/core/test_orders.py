@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from sandbox_router.model.naming import identity_tags
-from sandbox_router.model.sandbox import Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import State
 from sandbox_router.ports import Order
 from tests.fakes.clock import START
 from tests.sim.world import SHAPE

@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from sandbox_router.model.failure import RateLimited, Unknown
-from sandbox_router.model.sandbox import Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import State
 from tests.fakes.clock import START
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene, Vendor, body

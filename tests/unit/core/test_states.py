@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sandbox_router.lifecycle.moves import shifted
 from sandbox_router.model.naming import account, identity, identity_tags
-from sandbox_router.model.sandbox import EDGES, Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import EDGES, State
 from sandbox_router.model.spec import Isolation
 from tests.unit.core.build import T, attempt, box, running, s
 from tests.unit.core.chance import quick

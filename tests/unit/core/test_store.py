@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sandbox_router.model.sandbox import Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Change, ClaimLost, Entry, News
 from sandbox_router.store.items import DAY, GUARD_SECONDS, RECORD_DAYS, record_update
 from sandbox_router.table import TTL

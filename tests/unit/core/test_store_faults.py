@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from sandbox_router.model.failure import NotFound, StoreBusy
-from sandbox_router.model.sandbox import Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Change, ClaimLost, Entry, News, Store
 from tests.fakes.clock import FakeClock
 from tests.fakes.ids import FakeIds

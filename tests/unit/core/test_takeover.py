@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sandbox_router.model.sandbox import Outcome, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import State
 from sandbox_router.ports import Order
 from sandbox_router.store import Store
 from tests.sim.world import TENANT

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 
 from sandbox_router.lifecycle.answer import answer, rendered
-from sandbox_router.model.sandbox import Outcome, Sandbox, State
+from sandbox_router.model.record import Outcome
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.view import sandbox_view, timestamp
 from tests.unit.core.build import T, attempt, box, candidate, refused, running, s
 from tests.unit.core.chance import lives, quick

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..model.failure import Internal, ProviderFailure
-from ..model.sandbox import Attempt, Outcome, Sandbox, State
+from ..model.record import Attempt, Outcome
+from ..model.sandbox import Sandbox, State
 from ..model.spec import Cargo
 from ..ports import Clock, Pools, Queue, Vault
 from ..store import Change, ClaimLost, Entry, News, Result, Store, finished

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..model.failure import BY_CODE, FailureClass, NoPool, ProviderFailure, Unsupported
-from ..model.sandbox import Attempt, Outcome, Sandbox, State
+from ..model.record import Attempt, Outcome
+from ..model.sandbox import Sandbox, State
 
 MAX_ROUNDS = 3
 MAX_ASKS = 2

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ..model.naming import identity
 from ..model.pool import Pool
-from ..model.sandbox import EDGES, Attempt, Outcome, Sandbox, State
+from ..model.record import Attempt, Outcome
+from ..model.sandbox import EDGES, Sandbox, State
 from ..ports import Pools
 from . import decide as d
 

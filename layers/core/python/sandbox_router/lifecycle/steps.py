@@ -21,7 +21,8 @@ from ..model.failure import (
     Unknown,
 )
 from ..model.naming import identity_tags
-from ..model.sandbox import Attempt, Outcome, Sandbox, State
+from ..model.record import Attempt, Outcome
+from ..model.sandbox import Sandbox, State
 from ..model.spec import Cargo
 from ..ports import Clock, Extends, Instance, Order, Pauses, Pools, Provider, Vault
 from . import decide as d

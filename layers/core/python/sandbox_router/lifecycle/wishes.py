@@ -13,7 +13,8 @@ from ..model.failure import (
     NotRunningYet,
     Unsupported,
 )
-from ..model.sandbox import Sandbox, State, Wish
+from ..model.record import Wish
+from ..model.sandbox import Sandbox, State
 from ..ports import Extends, Ids, Pauses, Pools
 from ..store import Entry
 from .advance import Lifecycle

@@ -6,7 +6,8 @@ from base64 import b32encode
 from collections.abc import Mapping
 from hashlib import sha256
 
-from .sandbox import Attempt, Sandbox
+from .record import Attempt
+from .sandbox import Sandbox
 
 MOST_ATTEMPTS = 100
 """More than pools times passes: how far an identity is compared."""

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .money import Price, amount, estimate
-from .sandbox import Attempt, Candidate, Outcome, Sandbox
+from .record import Attempt, Outcome
+from .sandbox import Candidate, Sandbox
 from .size import Shape, plain
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ..model.naming import ACCOUNT, account, attempt_of
-from ..model.sandbox import Outcome, Sandbox, State
+from ..model.record import Outcome
+from ..model.sandbox import Sandbox, State
 from ..ports import Instance
 
 GRACE_MS = 600_000

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from ..model.failure import Failure
 from ..model.naming import SANDBOX_ID, TENANT, attempt_of
-from ..model.sandbox import Outcome, Sandbox, Wish
+from ..model.record import Outcome, Wish
+from ..model.sandbox import Sandbox
 from ..ports import Clock, Ids, Instance, Pools, Provider
 from ..store import ORPHAN, Entry, Store, Unreadable, sighting_key
 from .compare import REPORTED, Verdict, compare, ripe

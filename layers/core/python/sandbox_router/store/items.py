@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
-from ..model.sandbox import Attempt, Sandbox
+from ..model.record import Attempt
+from ..model.sandbox import Sandbox
 from ..table import (
     ALWAYS,
     PK,

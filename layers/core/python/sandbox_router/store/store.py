@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..model.failure import NotFound, StoreBusy
-from ..model.sandbox import Attempt, Outcome, Sandbox, Wish
+from ..model.record import Attempt, Outcome, Wish
+from ..model.sandbox import Sandbox
 from ..ports import Clock, Ids, Table
 from ..table import (
     EVERYTHING,
