@@ -1,0 +1,199 @@
+"""A simulated vendor account: instances on the fake clock, faults by script, lags by number."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sandbox_router.model.failure import (
+    BrokenPool,
+    Capacity,
+    Conflicted,
+    Gone,
+    Outage,
+    Permission,
+    Policy,
+    Quota,
+    RateLimited,
+    Refused,
+    Rejected,
+    Unknown,
+)
+from sandbox_router.ports import Clock, Instance, InstancePage, InstanceState, Order
+
+REFUSALS: Mapping[str, type[Refused]] = {
+    "capacity": Capacity,
+    "rate_limited": RateLimited,
+    "quota": Quota,
+    "outage": Outage,
+    "unauthorized": BrokenPool,
+    "forbidden": Permission,
+    "policy": Policy,
+    "invalid": Rejected,
+    "conflict": Conflicted,
+}
+
+SLOW = 9.0
+
+
+@dataclass
+class Box:
+    """One simulated instance; it appears at `born_at` and is dead from `dead_at` on."""
+
+    id: str
+    order: Order
+    born_at: int
+    ends_at: int
+    state: InstanceState = "running"
+    dead_at: int | None = None
+    deleted_by_us: bool = False
+    limited: bool = True
+    late: bool = False
+
+    def alive(self, now: int) -> bool:
+        """Does it run (and bill) now?"""
+        ended = self.dead_at is not None and self.dead_at <= now
+        return self.born_at <= now and not ended and (now < self.ends_at or not self.limited)
+
+
+@dataclass
+class FakeAccount:
+    """`ports.Provider`, without captures. `faults` scripts the next calls per operation; `ok` when
+    it runs out.
+
+    Besides refusals: `cut` (nothing done, no answer), `lost` (done, no answer), `late` (done
+    `late_ms` from now, no answer), `slow` (done after SLOW seconds), `kept` (a destroy that was
+    accepted and does nothing), `absent` (not shown, though alive), `gone`. `tick` is told of every
+    call before and after its effect. Without `limits` it enforces no lifetime: its own net is off.
+    """
+
+    name: str
+    clock: Clock
+    idempotent: bool = True
+    list_lag_ms: int = 0
+    late_ms: int = 45_000
+    boots_ms: int = 0
+    limits: bool = True
+    faults: dict[str, deque[str]] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    boxes: dict[str, Box] = field(default_factory=dict)
+    tick: Callable[[str], None] = lambda point: None
+    on_create: Callable[[Order], None] = lambda order: None
+
+    def script(self, op: str, *faults: str) -> None:
+        """The next calls of `op` meet these."""
+        self.faults.setdefault(op, deque()).extend(faults)
+
+    def living(self) -> list[Box]:
+        """Instances that run now."""
+        return [box for box in self.boxes.values() if box.alive(self.clock.now())]
+
+    def verify(self) -> None:
+        self._called("verify", "")
+
+    def create(self, order: Order, *, timeout: float) -> Instance:
+        self.on_create(order)
+        fault = self._called("create", order.identity)
+        known = self._named(order.identity) if self.idempotent else None
+        delay = self.late_ms if fault == "late" else 0
+        box = known or self._born(order, delay)
+        self.tick(f"{self.name}.create.done")
+        if fault in ("lost", "late"):
+            raise Unknown
+        if fault == "slow":
+            self.clock.sleep(SLOW)
+        if not box.alive(self.clock.now()):
+            raise Unknown if box.born_at > self.clock.now() else Conflicted
+        return self._seen(box)
+
+    def find(self, tags: Mapping[str, str]) -> Instance | None:
+        if self._called("find", tags["constal-sandbox"]) == "absent":
+            return None
+        now = self.clock.now()
+        for box in self.boxes.values():
+            listed = box.alive(now) and box.born_at + self.list_lag_ms <= now
+            if listed and tags.items() <= box.order.tags.items():
+                return self._seen(box)
+        return None
+
+    def get(self, instance_id: str) -> Instance | None:
+        if self._called("get", instance_id) == "absent":
+            return None
+        box = self.boxes.get(instance_id)
+        return self._seen(box) if box and box.alive(self.clock.now()) else None
+
+    def destroy(self, instance_id: str) -> None:
+        fault = self._called("destroy", instance_id)
+        box = self.boxes.get(instance_id)
+        if box and box.alive(self.clock.now()) and fault != "kept":
+            box.dead_at, box.deleted_by_us = self.clock.now(), True
+        self.tick(f"{self.name}.destroy.done")
+        if fault == "lost":
+            raise Unknown
+
+    def instances(self, cursor: str | None) -> InstancePage:
+        if self._called("instances", "") == "absent":
+            return InstancePage((), None)
+        return InstancePage(tuple(self._seen(box) for box in self.living()), None)
+
+    def extend(self, instance_id: str, lifetime_seconds: int) -> None:
+        fault = self._called("extend", instance_id)
+        self._there(instance_id).ends_at = self.clock.now() + lifetime_seconds * 1000
+        if fault == "lost":
+            raise Unknown
+
+    def pause(self, instance_id: str, keep: str) -> None:
+        fault = self._called("pause", instance_id)
+        self._there(instance_id).state = "paused"
+        if fault == "lost":
+            raise Unknown
+
+    def resume(self, instance_id: str, lifetime_seconds: int) -> Instance:
+        fault = self._called("resume", instance_id)
+        box = self._there(instance_id)
+        box.state = "running"
+        box.ends_at = max(box.ends_at, self.clock.now() + lifetime_seconds * 1000)
+        if fault == "lost":
+            raise Unknown
+        return self._seen(box)
+
+    def _called(self, op: str, subject: str) -> str:
+        self.tick(f"{self.name}.{op}")
+        self.calls.append((op, subject))
+        script = self.faults.get(op)
+        fault = script.popleft() if script else "ok"
+        if fault in REFUSALS:
+            raise REFUSALS[fault](retry_after=2 if fault == "rate_limited" else None)
+        if fault == "cut":
+            raise Unknown
+        if fault == "gone":
+            raise Gone
+        return fault
+
+    def _there(self, instance_id: str) -> Box:
+        box = self.boxes.get(instance_id)
+        if box is None or not box.alive(self.clock.now()):
+            raise Gone
+        return box
+
+    def _named(self, identity: str) -> Box | None:
+        return next((b for b in self.boxes.values() if b.order.identity == identity), None)
+
+    def _born(self, order: Order, delay: int) -> Box:
+        now = self.clock.now() + delay
+        box = Box(
+            id=f"{self.name}-{len(self.boxes) + 1}",
+            order=replace(order),
+            born_at=now,
+            ends_at=now + order.lifetime_seconds * 1000,
+            limited=self.limits,
+            late=delay > 0,
+        )
+        self.boxes[box.id] = box
+        return box
+
+    def _seen(self, box: Box) -> Instance:
+        booting = self.clock.now() < box.born_at + self.boots_ms
+        state: InstanceState = "starting" if booting else box.state
+        return Instance(box.id, state, box.order.tags, box.order.shape, box.born_at, box.ends_at)
