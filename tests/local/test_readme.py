@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,64 +17,37 @@ from infra.local.process import Process
 from infra.local.state import Card, State
 from tests.architecture.tree import ROOT
 from tests.local.acceptance.deployment import eventually
+from tests.local.readme import README, START_AND_STOP, STORY, bash, lines, typed
 
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 # `setup` is left out: it would make this venv anew, in the middle of the tests that run in it.
-MAKE = f'make() {{ command make --no-print-directory -C "{ROOT}" -o setup "$@"; }}'
-
-
-def lines(block: str) -> Iterator[tuple[str, list[str]]]:
-    """Every command, with what must be in its output (`#> ...`)."""
-    command, shown = "", list[str]()
-    for line in block.splitlines():
-        if line.startswith("#> "):
-            shown.append(line[3:])
-        elif line.strip() and not line.startswith("#"):
-            if command:
-                yield command, shown
-            command, shown = line, []
-    yield command, shown
+MAKE = f'make() {{ command make --no-print-directory -C "{ROOT}" -o setup "$@"; }}\n'
 
 
 @pytest.mark.slow
 def test_the_readme_can_be_typed(tmp_path: Path) -> None:
-    start_and_stop, story = BLOCKS
-    run, stop = (command for command, _ in lines(start_and_stop))
+    run, stop = (each.command for each in lines(START_AND_STOP))
     state = tmp_path / ".state"
-    env = {**os.environ, "PORT": "0", "STATE": str(state)}
-
-    def bash(script: str) -> subprocess.Popen[str]:
-        command = ["bash", "-c", f"set -eo pipefail\n{MAKE}\n{script}"]
-        out = subprocess.PIPE
-        return subprocess.Popen(
-            command, cwd=tmp_path, env=env, stdout=out, stderr=subprocess.STDOUT, text=True
-        )
-
-    router = bash(run)
+    env = {**os.environ, "PORT": "0", "STATE": str(state), "KEY": ""}
+    router = bash(MAKE + run, tmp_path, env)
     try:
         card = eventually(lambda: Card.read(state / "router.json"), 20)
-        typed = story.replace("http://127.0.0.1:8080", card.url)
-        assert typed != story
-        script, marks = "", []
-        for command, shown in lines(typed):
-            script += f"{command}\nprintf '\\n--end--\\n'\n"
-            marks.append((command, shown))
-        out, _ = (shell := bash(script)).communicate(timeout=60)
-        assert shell.returncode == 0, out
-        outputs = out.split("\n--end--\n")
-        for (command, shown), output in zip(marks, outputs, strict=False):
-            for text in shown:
-                assert text in output, (command, output)
-        out, _ = (again := bash(typed)).communicate(timeout=60)
+        typed(STORY, tmp_path, env | {"API": card.url})
+        again = bash(f"set -eo pipefail\n{STORY}", tmp_path, env | {"API": card.url})
+        out, _ = again.communicate(timeout=60)
         assert again.returncode == 0, out
     finally:
-        stopped = bash(stop)
-        said, _ = stopped.communicate(timeout=60)
+        said, _ = (stopped := bash(MAKE + stop, tmp_path, env)).communicate(timeout=60)
     assert stopped.returncode == 0, said
     assert "Nothing runs any more" in said
     router.communicate(timeout=20)
     assert router.returncode == 0
+
+
+def test_what_is_not_shown_as_the_readme_shows_it_is_found(tmp_path: Path) -> None:
+    typed("echo one\n#> one\necho two\n", tmp_path, os.environ)
+    for block in ("echo one\n#> two\n", "false\necho one\n"):
+        with pytest.raises(AssertionError):
+            typed(block, tmp_path, os.environ)
 
 
 def test_the_example_with_a_real_provider_is_a_valid_pools_file(tmp_path: Path) -> None:
