@@ -15,6 +15,7 @@ from sandbox_router.model.size import Shape
 from sandbox_router.model.spec import Cargo
 from sandbox_router.ports import (
     Command,
+    Content,
     Exit,
     Extends,
     HoldsFiles,
@@ -129,6 +130,15 @@ class Bench:
                 ends.append(item)
         check(len(ends) == 1, f"{len(ends)} exits for one command")
         return Ran(b"".join(parts["stdout"]), b"".join(parts["stderr"]), ends[0])
+
+    def read(self, ref: Ref, path: str, limit: int) -> bytes:
+        """A file's content; raises Missing where files are not declared."""
+        with self.files.read_file(ref, path, limit) as pieces:
+            return b"".join(pieces)
+
+    def write(self, ref: Ref, path: str, data: bytes) -> None:
+        """Make or replace a file."""
+        self.files.write_file(ref, path, Content.of(data))
 
     @property
     def commands(self) -> RunsCommands:

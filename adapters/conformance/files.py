@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
+from collections.abc import Iterator
+from hashlib import sha256
 
 import httpx
 
-from sandbox_router.model.failure import FileMissing, Gone, ProviderFailure, TooLarge
-from sandbox_router.ports import Command, Output, Ref
+from sandbox_router.model.failure import (
+    FileMissing,
+    Gone,
+    ProviderFailure,
+    Rejected,
+    StoreBusy,
+    TooLarge,
+    Unknown,
+)
+from sandbox_router.ports import Command, Content, Output, Ref
 
 from .case import Bench, Missing, case, check, letters, refused
 
@@ -18,6 +29,7 @@ CONTENTS = {
     "boundary": b"\r\n--x\r\nContent-Disposition: form-data\r\n\r\n",
     "large": bytes(range(256)) * 6000,
 }
+PIECE, LARGE, MEMORY = 65_536, 20 * 1024 * 1024, 4 * 1024 * 1024
 NAMES = (
     "plain.txt",
     ".hidden",
@@ -42,10 +54,10 @@ NAMES = (
 @case("R-FILES-01", "files")
 def contents(bench: Bench) -> None:
     """Contents arrive byte for byte, both ways."""
-    provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    ref, folder = bench.shared(), f"/tmp/{letters(12)}"
     for name, data in CONTENTS.items():
-        provider.write_file(ref, f"{folder}/{name}", data)
-        check(provider.read_file(ref, f"{folder}/{name}", len(data)) == data, f"{name} differs")
+        bench.write(ref, f"{folder}/{name}", data)
+        check(bench.read(ref, f"{folder}/{name}", len(data)) == data, f"{name} differs")
 
 
 @case("R-FILES-02", "files")
@@ -53,12 +65,12 @@ def names(bench: Bench) -> None:
     """Any name is data, never a piece of a URL or of a shell."""
     provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
     for name in NAMES:
-        provider.write_file(ref, f"{folder}/{name}", name.encode())
+        bench.write(ref, f"{folder}/{name}", name.encode())
     listed = [entry.name for entry in provider.list_directory(ref, folder)]
     check(listed == sorted(NAMES), f"other names: {set(listed) ^ set(NAMES)}")
     for name in NAMES:
         path = f"{folder}/{name}"
-        check(provider.read_file(ref, path, 100) == name.encode(), f"{name!r} differs")
+        check(bench.read(ref, path, 100) == name.encode(), f"{name!r} differs")
         provider.remove_file(ref, path)
     check(provider.list_directory(ref, folder) == (), "something is left")
 
@@ -66,18 +78,18 @@ def names(bench: Bench) -> None:
 @case("R-FILES-03", "files", "exec")
 def same_disk(bench: Bench) -> None:
     """What a command sees and what the file calls see is the same."""
-    provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}"
-    provider.write_file(ref, path, b"from outside")
+    ref, path = bench.shared(), f"/tmp/{letters(12)}"
+    bench.write(ref, path, b"from outside")
     ran = bench.shell(ref, f"cat {path}; printf inside > {path}")
     check(ran.stdout == b"from outside", "the command sees another content")
-    check(provider.read_file(ref, path, 100) == b"inside", "the call sees another content")
+    check(bench.read(ref, path, 100) == b"inside", "the call sees another content")
 
 
 @case("R-FILES-04", "files")
 def missing(bench: Bench) -> None:
     """What is not there is missing, for every call."""
     provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}/x"
-    refused(FileMissing, lambda: provider.read_file(ref, path, 100))
+    refused(FileMissing, lambda: bench.read(ref, path, 100))
     refused(FileMissing, lambda: provider.list_directory(ref, path))
     refused(FileMissing, lambda: provider.remove_file(ref, path))
 
@@ -85,19 +97,19 @@ def missing(bench: Bench) -> None:
 @case("R-FILES-05", "files")
 def too_large(bench: Bench) -> None:
     """A file over the limit is not read."""
-    provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}"
-    provider.write_file(ref, path, bytes(1001))
-    refused(TooLarge, lambda: provider.read_file(ref, path, 1000))
-    check(len(provider.read_file(ref, path, 1001)) == 1001, "the limit itself is too much")
+    ref, path = bench.shared(), f"/tmp/{letters(12)}"
+    bench.write(ref, path, bytes(1001))
+    refused(TooLarge, lambda: bench.read(ref, path, 1000))
+    check(len(bench.read(ref, path, 1001)) == 1001, "the limit itself is too much")
 
 
 @case("R-FILES-06", "files")
 def replaces(bench: Bench) -> None:
     """Parents are made, contents replaced whole."""
     provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
-    provider.write_file(ref, f"{folder}/a/b/c", b"a longer one")
-    provider.write_file(ref, f"{folder}/a/b/c", b"short")
-    check(provider.read_file(ref, f"{folder}/a/b/c", 100) == b"short", "the old one shines through")
+    bench.write(ref, f"{folder}/a/b/c", b"a longer one")
+    bench.write(ref, f"{folder}/a/b/c", b"short")
+    check(bench.read(ref, f"{folder}/a/b/c", 100) == b"short", "the old one shines through")
     entries = provider.list_directory(ref, folder)
     check([(e.name, e.kind) for e in entries] == [("a", "directory")], "the list differs")
     entries = provider.list_directory(ref, f"{folder}/a/b")
@@ -111,8 +123,8 @@ def replaces(bench: Bench) -> None:
 def tree(bench: Bench) -> None:
     """A directory goes with its content."""
     provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
-    provider.write_file(ref, f"{folder}/a/b", b"1")
-    provider.write_file(ref, f"{folder}/c", b"2")
+    bench.write(ref, f"{folder}/a/b", b"1")
+    bench.write(ref, f"{folder}/c", b"2")
     provider.remove_file(ref, folder)
     refused(FileMissing, lambda: provider.list_directory(ref, folder))
 
@@ -121,17 +133,76 @@ def tree(bench: Bench) -> None:
 def kinds(bench: Bench) -> None:
     """A directory is no file and a file no directory."""
     provider, ref, path = bench.files, bench.shared(), f"/tmp/{letters(12)}"
-    provider.write_file(ref, path, b"1")
-    refused(ProviderFailure, lambda: provider.read_file(ref, "/tmp", 100))
+    bench.write(ref, path, b"1")
+    refused(ProviderFailure, lambda: bench.read(ref, "/tmp", 100))
     refused(ProviderFailure, lambda: provider.list_directory(ref, path))
 
 
 @case("R-FILES-09", "files")
 def gone(bench: Bench) -> None:
     """No file is reached in what is gone."""
-    provider, made = bench.files, bench.create()
+    made = bench.create()
     bench.provider.destroy(made.id)
-    refused(Gone, lambda: provider.read_file(Ref(made.id, made.access), "/etc/hostname", 1000))
+    refused(Gone, lambda: bench.read(Ref(made.id, made.access), "/etc/hostname", 1000))
+
+
+@case("R-FILES-10", "files")
+def pieces(bench: Bench) -> None:
+    """A large file goes and comes in pieces, byte for byte, and memory stays small."""
+    ref, path, sent, got = bench.shared(), f"/tmp/{letters(12)}", sha256(), sha256()
+
+    def written() -> Iterator[bytes]:
+        for n in range(LARGE // PIECE):
+            piece = n.to_bytes(4, "big") * (PIECE // 4)
+            sent.update(piece)
+            yield piece
+
+    tracemalloc.start()
+    try:
+        bench.files.write_file(ref, path, Content(LARGE, written()))
+        with bench.files.read_file(ref, path, LARGE) as back:
+            for piece in back:
+                got.update(piece)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    check(sent.digest() == got.digest(), "it differs")
+    check(peak < MEMORY, f"it took {peak} bytes of memory")
+
+
+@case("R-FILES-11", "files")
+def renamed(bench: Bench) -> None:
+    """A file takes a name, also another file's, and never a directory's."""
+    provider, ref, folder = bench.files, bench.shared(), f"/tmp/{letters(12)}"
+    for name in ("new", "old"):
+        bench.write(ref, f"{folder}/.{name} 1", name.encode())
+        provider.move_file(ref, f"{folder}/.{name} 1", f"{folder}/%2e {name}")
+    provider.move_file(ref, f"{folder}/%2e new", f"{folder}/%2e old")
+    check(bench.read(ref, f"{folder}/%2e old", 100) == b"new", "the content differs")
+    names = [entry.name for entry in provider.list_directory(ref, folder)]
+    check(names == ["%2e old"], f"there are {names}")
+    refused(FileMissing, lambda: provider.move_file(ref, f"{folder}/none", f"{folder}/x"))
+    bench.write(ref, f"{folder}/d/x", b"1")
+    refused(Rejected, lambda: provider.move_file(ref, f"{folder}/%2e old", f"{folder}/d"))
+    check(bench.read(ref, f"{folder}/d/x", 100) == b"1", "a directory was replaced")
+    check(bench.read(ref, f"{folder}/%2e old", 100) == b"new", "the refused one is gone")
+
+
+@case("R-FILES-12", "files")
+def cut(bench: Bench) -> None:
+    """A content that fails on its way says why, and spoils no other call."""
+    ref, folder = bench.shared(), f"/tmp/{letters(12)}"
+
+    def failing() -> Iterator[bytes]:
+        yield bytes(PIECE)
+        raise StoreBusy
+
+    content = Content(2 * PIECE, failing())
+    refused(StoreBusy, lambda: bench.files.write_file(ref, f"{folder}/a", content))
+    short = Content(2 * PIECE, (bytes(PIECE),))
+    refused(Unknown, lambda: bench.files.write_file(ref, f"{folder}/b", short))
+    bench.write(ref, f"{folder}/c", b"whole")
+    check(bench.read(ref, f"{folder}/c", 100) == b"whole", "the next one differs")
 
 
 @case("R-PORT-01", "ports")

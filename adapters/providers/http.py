@@ -11,7 +11,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from sandbox_router.model import failure as fail
 from sandbox_router.model.capability import HostRule
 from sandbox_router.model.failure import Failure, ProtocolBroken, ProviderFailure, Unknown
 from sandbox_router.model.secret import Secret
+from sandbox_router.ports import Content
 
 from .answer import Answer, Verdicts
 from .transport import Deadline, Wire
@@ -47,7 +48,8 @@ class Call:
     """One request. `url` is absolute and has no query; `query` is encoded already, once.
 
     credential: which hosts may be asked. timeout: seconds in total. expect: statuses that are
-    success. limit: bytes of answer accepted; over it `over` is raised.
+    success. limit: bytes of a whole answer accepted. body: in pieces it goes out
+    as it comes, and what they raise passes through.
     """
 
     method: str
@@ -56,11 +58,10 @@ class Call:
     timeout: float
     query: str = field(default="", repr=False)
     headers: Mapping[str, str | Secret] = field(default_factory=dict, repr=False)
-    body: bytes | None = field(default=None, repr=False)
+    body: bytes | Content | None = field(default=None, repr=False)
     expect: Sequence[int] = (200,)
     verdicts: Verdicts = field(default_factory=Verdicts, repr=False)
     limit: int = JSON_LIMIT
-    over: type[Failure] = ProtocolBroken
 
 
 class Incoming:
@@ -90,18 +91,21 @@ class Incoming:
             _spent(time.monotonic() - started)
         raise Unknown
 
-    def read(self, limit: int, over: type[Failure]) -> bytes:
-        """All of it, at most `limit` bytes."""
+    def pieces(self, limit: int, over: type[Failure]) -> Iterator[bytes]:
+        """The chunks, of at most `limit` bytes together."""
         declared = self.headers.get("content-length", "")
         if declared.isdecimal() and int(declared[:20]) > limit:
             raise over
-        parts, size = [], 0
+        size = 0
         for chunk in self.chunks():
             size += len(chunk)
             if size > limit:
                 raise over
-            parts.append(chunk)
-        return b"".join(parts)
+            yield chunk
+
+    def read(self, limit: int, over: type[Failure]) -> bytes:
+        """All of it, at most `limit` bytes."""
+        return b"".join(self.pieces(limit, over))
 
 
 class Http:
@@ -126,7 +130,7 @@ class Http:
     def call(self, call: Call) -> Answer:
         """The whole answer; raises the failure it means, ProtocolBroken, Outage or Unknown."""
         with self.stream(call) as incoming:
-            body = incoming.read(call.limit, call.over)
+            body = incoming.read(call.limit, ProtocolBroken)
             return Answer(incoming.status, incoming.headers, body)
 
     @contextmanager
@@ -179,11 +183,14 @@ class Http:
             if not _HEADER.fullmatch(text):
                 raise fail.BrokenPool(f"The value for the header {name} cannot be sent")
             headers[name] = text
+        body: bytes | Iterable[bytes] | None
+        if isinstance(call.body, Content):
+            headers["content-length"], body = str(call.body.size), _exactly(call.body)
+        else:
+            body = call.body
         url = httpx.URL(call.url).copy_with(query=call.query.encode("ascii") or None)
         limits = {"timeout": deadline.limits(CONNECT_SECONDS)}
-        return httpx.Request(
-            call.method, url, headers=headers, content=call.body, extensions=limits
-        )
+        return httpx.Request(call.method, url, headers=headers, content=body, extensions=limits)
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         started = time.monotonic()
@@ -206,6 +213,18 @@ class Http:
                 hosts = frozenset(origin[1] for origin, _ in self._trusted)
                 self._open = self._given or Wire(hosts)
             return self._open
+
+
+def _exactly(content: Content) -> Iterator[bytes]:
+    """The pieces, cut off when they are not what was announced: the peer must not take them."""
+    left = content.size
+    for piece in content.pieces:
+        left -= len(piece)
+        if left < 0:
+            break
+        yield piece
+    if left:
+        raise Unknown
 
 
 def is_base_url(text: str) -> bool:

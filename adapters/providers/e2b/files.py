@@ -6,20 +6,22 @@ Facts: envd.yaml and filesystem.proto of github.com/e2b-dev/infra at 54693ff.
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
-from sandbox_router.model.failure import ProtocolBroken, TooLarge
-from sandbox_router.ports import Entry, Ref
+from sandbox_router.model.failure import FileMissing, ProtocolBroken, Rejected, TooLarge
+from sandbox_router.ports import Content, Entry, Ref
 
+from ..form import form
 from ..http import Call
 from . import declare, envd
 from .envd import Agents, agent_version
 
-TRANSFER_SECONDS = 60.0
+TRANSFER_SECONDS = 900.0
+"""No call of ours is longer; who waits for a shorter one says so (`http.waiting`)."""
 Kind = Literal["file", "directory", "symlink", "other"]
 _KINDS: Mapping[str, Kind] = {
     "FILE_TYPE_FILE": "file",
@@ -28,28 +30,27 @@ _KINDS: Mapping[str, Kind] = {
 }
 
 
-def read(agents: Agents, ref: Ref, path: str, limit: int) -> bytes:
-    """A file's bytes; raises FileMissing, TooLarge over `limit`."""
-    return agents.http.call(
-        Call(
-            "GET",
-            f"{agents.address(ref)}/files",
-            envd.SANDBOX,
-            TRANSFER_SECONDS,
-            query=_query(path),
-            headers=agents.headers(ref),
-            verdicts=envd.PATHS,
-            limit=limit,
-            over=TooLarge,
-        )
-    ).body
+@contextmanager
+def read(agents: Agents, ref: Ref, path: str, limit: int) -> Iterator[Iterator[bytes]]:
+    """A file's bytes; raises FileMissing, TooLarge over `limit`. envd says how many they are."""
+    call = Call(
+        "GET",
+        f"{agents.address(ref)}/files",
+        envd.SANDBOX,
+        TRANSFER_SECONDS,
+        query=_query(path),
+        headers=agents.headers(ref),
+        verdicts=envd.PATHS,
+    )
+    with agents.http.stream(call) as incoming:
+        yield incoming.pieces(limit, TooLarge)
 
 
-def write(agents: Agents, ref: Ref, path: str, data: bytes) -> None:
-    """Create or replace a file; envd makes the parents."""
-    kind, body = "application/octet-stream", data
+def write(agents: Agents, ref: Ref, path: str, content: Content) -> None:
+    """Create or replace a file as it comes; envd makes the parents."""
+    kind, body = "application/octet-stream", content
     if agent_version(ref) < declare.RAW_BODY:
-        kind, body = _multipart(data)
+        kind, body = form(("file", content))  # the path in the query decides where it goes
     agents.http.call(
         Call(
             "POST",
@@ -62,6 +63,22 @@ def write(agents: Agents, ref: Ref, path: str, data: bytes) -> None:
             verdicts=envd.PATHS,
         )
     )
+
+
+def move(agents: Agents, ref: Ref, source: str, destination: str) -> None:
+    """Rename a file, over another one too: envd does what rename(2) does."""
+    if _is_directory(agents, ref, destination):
+        raise Rejected("There is a directory of this name")  # which envd would not say
+    paths = {"source": source, "destination": destination}
+    agents.unary(ref, "filesystem.Filesystem/Move", paths, envd.PATHS)
+
+
+def _is_directory(agents: Agents, ref: Ref, path: str) -> bool:
+    try:
+        answer = agents.unary(ref, "filesystem.Filesystem/Stat", {"path": path}, envd.PATHS)
+    except FileMissing:
+        return False
+    return _entry(answer.get("entry")).kind == "directory"
 
 
 def remove(agents: Agents, ref: Ref, path: str) -> None:
@@ -82,15 +99,6 @@ def children(agents: Agents, ref: Ref, path: str) -> tuple[Entry, ...]:
 
 def _query(path: str) -> str:
     return f"path={quote(path, safe='')}"
-
-
-def _multipart(data: bytes) -> tuple[str, bytes]:
-    # The name in the part is ours: the path in the query decides where it goes.
-    mark = secrets.token_hex(16)
-    head = f'--{mark}\r\nContent-Disposition: form-data; name="file"; filename="file"\r\n'
-    kind = "Content-Type: application/octet-stream\r\n\r\n"
-    body = b"".join((head.encode(), kind.encode(), data, f"\r\n--{mark}--\r\n".encode()))
-    return f"multipart/form-data; boundary={mark}", body
 
 
 def _entry(value: Any) -> Entry:

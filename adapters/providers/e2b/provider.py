@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from urllib.parse import quote
 
 import httpx
@@ -25,6 +26,7 @@ from sandbox_router.model.failure import (
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import (
     Command,
+    Content,
     Endpoint,
     Entry,
     Exit,
@@ -174,11 +176,14 @@ class E2B:
     def run(self, ref: Ref, command: Command) -> Iterator[Output | Exit]:
         return process.run(self._agents, ref, command)
 
-    def read_file(self, ref: Ref, path: str, limit: int) -> bytes:
+    def read_file(self, ref: Ref, path: str, limit: int) -> AbstractContextManager[Iterator[bytes]]:
         return files.read(self._agents, ref, path, limit)
 
-    def write_file(self, ref: Ref, path: str, data: bytes) -> None:
-        files.write(self._agents, ref, path, data)
+    def write_file(self, ref: Ref, path: str, content: Content) -> None:
+        files.write(self._agents, ref, path, content)
+
+    def move_file(self, ref: Ref, source: str, destination: str) -> None:
+        files.move(self._agents, ref, source, destination)
 
     def remove_file(self, ref: Ref, path: str) -> None:
         files.remove(self._agents, ref, path)

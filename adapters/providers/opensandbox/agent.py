@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sandbox_router.model import failure as fail
 from sandbox_router.model.failure import Rejected
 from sandbox_router.model.secret import Secret
-from sandbox_router.ports import Ref
+from sandbox_router.ports import Content, Ref
 
 from ..answer import Rows, Verdicts
 from ..http import Call, Http
@@ -69,7 +69,7 @@ class Agents:
         )
 
 
-def carrying(call: Call, kind: str, body: bytes, seconds: float) -> Call:
+def carrying(call: Call, kind: str, body: bytes | Content, seconds: float) -> Call:
     """The call with a body of this content type, and its time in seconds."""
     headers = {**call.headers, "Content-Type": kind}
     return replace(call, headers=headers, body=body, timeout=seconds)

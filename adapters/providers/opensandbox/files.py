@@ -6,38 +6,53 @@ Facts: specs/execd-api.yaml and components/execd/pkg/web/controller at 3bb6fad.
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
 from sandbox_router.model.failure import ProtocolBroken, TooLarge
-from sandbox_router.ports import Entry, Ref
+from sandbox_router.ports import Content, Entry, Ref
 
 from ..answer import Verdicts
+from ..form import form
 from ..http import Call
 from . import agent, declare, wire
 from .agent import Agents
 
-TRANSFER_SECONDS = 60.0
+TRANSFER_SECONDS = 900.0
+"""No call of ours is longer; who waits for a shorter one says so (`http.waiting`)."""
 Kind = Literal["file", "directory", "symlink", "other"]
 _KINDS: Mapping[str, Kind] = {"file": "file", "directory": "directory", "symlink": "symlink"}
 
 
-def read(agents: Agents, ref: Ref, path: str, limit: int) -> bytes:
-    """A file's bytes; raises FileMissing, TooLarge over `limit`."""
+@contextmanager
+def read(agents: Agents, ref: Ref, path: str, limit: int) -> Iterator[Iterator[bytes]]:
+    """A file's bytes; raises FileMissing, TooLarge over `limit`. execd says how many they are."""
     call = _call(agents, ref, "GET", "/files/download", path, agent.READS)
-    bounded = replace(call, timeout=TRANSFER_SECONDS, limit=limit, over=TooLarge)
-    return agents.http.call(bounded).body
+    with agents.http.stream(replace(call, timeout=TRANSFER_SECONDS)) as incoming:
+        yield incoming.pieces(limit, TooLarge)
 
 
-def write(agents: Agents, ref: Ref, path: str, data: bytes) -> None:
+def write(agents: Agents, ref: Ref, path: str, content: Content) -> None:
     """Create or replace a file; execd makes the parents, and a mode that is not said is kept."""
-    kind, body = _form(declare.path(path), data)
+    metadata = Content.of(wire.document({"path": declare.path(path)}))
+    kind, body = form(("metadata", metadata), ("file", content))
     call = agents.call(ref, "POST", "/files/upload", agent.PATHS)
     agents.http.call(agent.carrying(call, kind, body, TRANSFER_SECONDS))
+
+
+def move(agents: Agents, ref: Ref, source: str, destination: str) -> None:
+    """Rename a file. execd does so only where nothing is: another file there is removed first, so
+    that for a moment, or after an error, there is none.
+    """
+    moved = [{"src": declare.path(source), "dest": declare.path(destination)}]
+    agents.http.call(_call(agents, ref, "DELETE", "/files", destination, agent.READS))
+    call = agents.call(ref, "POST", "/files/mv", agent.READS)
+    body = Content.of(wire.document(moved))
+    agents.http.call(agent.carrying(call, "application/json", body, agents.seconds))
 
 
 def remove(agents: Agents, ref: Ref, path: str) -> None:
@@ -63,20 +78,6 @@ def _call(
 ) -> Call:
     query = f"path={quote(declare.path(path), safe='')}"
     return agents.call(ref, method, operation, verdicts, query=query)
-
-
-def _form(path: str, data: bytes) -> tuple[str, bytes]:
-    """The two parts of an upload: where it goes, and what."""
-    mark = secrets.token_hex(16)
-    parts = (("metadata", wire.document({"path": path})), ("file", data))
-    body = b"".join(
-        f'--{mark}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n'
-        f"Content-Type: application/octet-stream\r\n\r\n".encode()
-        + content
-        + b"\r\n"
-        for name, content in parts
-    )
-    return f"multipart/form-data; boundary={mark}", body + f"--{mark}--\r\n".encode()
 
 
 def _entry(value: Any) -> Entry:

@@ -71,7 +71,7 @@ CREATES = Verdicts(
 """Every other 5xx is unknown: KUBERNETES::POD_READY_TIMEOUT too, whose pod may come yet."""
 
 
-def document(body: Mapping[str, Any]) -> bytes:
+def document(body: Mapping[str, Any] | list[dict[str, Any]]) -> bytes:
     """JSON with one form only."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 

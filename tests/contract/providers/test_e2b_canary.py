@@ -14,6 +14,7 @@ from adapters.providers.e2b.provider import E2B
 from sandbox_router.model import failure as fail
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Command
+from tests.contract.providers import contents
 from tests.contract.providers.e2b_fake import ORDER, REF
 from tests.contract.providers.peer import answer, peer, says
 
@@ -29,8 +30,9 @@ CALLS: list[Callable[[E2B], Any]] = [
     lambda a: a.resume(REF.instance_id, 60),
     lambda a: a.extend(REF.instance_id, 60),
     lambda a: list(a.run(REF, Command(shell=CANARY, env={"A": Secret(CANARY)}))),
-    lambda a: a.read_file(REF, f"/{CANARY}", 9),
-    lambda a: a.write_file(REF, f"/{CANARY}", CANARY.encode()),
+    lambda a: contents.read(a, REF, f"/{CANARY}", 9),
+    lambda a: contents.write(a, REF, f"/{CANARY}", CANARY.encode()),
+    lambda a: a.move_file(REF, f"/{CANARY}", f"/{CANARY}-2"),
     lambda a: a.remove_file(REF, f"/{CANARY}"),
     lambda a: a.list_directory(REF, f"/{CANARY}"),
     lambda a: a.open_port(REF, 80),

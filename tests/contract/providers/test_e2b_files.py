@@ -10,6 +10,7 @@ import pytest
 from sandbox_router.model import failure as fail
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Ref
+from tests.contract.providers import contents
 from tests.contract.providers.e2b_fake import DETAIL, MADE, REF, TRAFFIC, Fake, ok
 
 PATHS = [
@@ -46,8 +47,8 @@ PATHS = [
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path_arrives_as_it_was_and_never_at_another_endpoint(path: str) -> None:
     fake = Fake(ok([]))
-    fake.account.write_file(REF, path, b"")
-    fake.account.read_file(REF, path, 10)
+    contents.write(fake.account, REF, path, b"")
+    contents.read(fake.account, REF, path, 10)
     for request in fake.sent:
         assert request.url.raw_path.split(b"?")[0] == b"/files"
         assert request.url.params.multi_items() == [("path", path)]
@@ -64,7 +65,7 @@ def test_an_upload_takes_the_form_the_agent_knows(version: str | None, raw: bool
     fake = Fake(ok([]))
     known = {} if version is None else {"version": Secret(version)}
     data = b"\x00--\r\n"
-    fake.account.write_file(Ref(REF.instance_id, {**REF.access, **known}), "/x", data)
+    contents.write(fake.account, Ref(REF.instance_id, {**REF.access, **known}), "/x", data)
     (request,) = fake.sent
     if raw:
         assert request.headers["content-type"] == "application/octet-stream"

@@ -14,6 +14,7 @@ from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import Shape
 from sandbox_router.model.spec import Cargo
 from sandbox_router.ports import Order, Ref
+from tests.contract.providers import contents
 from tests.contract.providers.e2b_fake import DETAIL, KEY, MADE, ORDER, Fake, ok
 
 ID = str(MADE["sandboxID"])
@@ -262,7 +263,7 @@ def test_own_addresses_are_used_as_the_operator_wrote_them() -> None:
     there = {"api_url": "http://127.0.0.1:9/e2b/", "sandbox_url": "http://127.0.0.1:9/e2b/sandbox"}
     fake = Fake(ok({**MADE, "domain": "corp.internal"}, 201), httpx.Response(200), **there)
     made = fake.account.create(ORDER, timeout=20)
-    fake.account.write_file(Ref(made.id, made.access), "/x", b"")
+    contents.write(fake.account, Ref(made.id, made.access), "/x", b"")
     assert [str(r.url.copy_with(query=None)) for r in fake.sent] == [
         "http://127.0.0.1:9/e2b/v2/sandboxes",
         "http://127.0.0.1:9/e2b/sandbox/files",

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ from adapters.providers.http import Call, Http, waiting
 from sandbox_router.model import failure as fail
 from sandbox_router.model.capability import HostRule
 from sandbox_router.model.secret import Secret
+from sandbox_router.ports import Content
 from tests.contract.providers.peer import Script, answer, peer, says
 
 RULES = (HostRule("api.good.dev", "account"), HostRule("*.good.dev", "sandbox"))
@@ -69,6 +71,23 @@ def test_the_total_time_holds_although_bytes_dribble(stack: ExitStack, script: S
     with pytest.raises(fail.Unknown):
         http.call(call)
     assert time.monotonic() - started < 1.0
+
+
+@pytest.mark.parametrize("pieces", [(), (b"123",), (b"12", b"345")], ids=["no", "short", "long"])
+def test_a_body_that_is_not_what_was_announced_is_never_whole(
+    stack: ExitStack, pieces: tuple[bytes, ...]
+) -> None:
+    received = threading.Event()
+
+    def script(connection: socket.socket, over: threading.Event) -> None:
+        while connection.recv(100):
+            pass
+        received.set()  # the end came before the announced one
+
+    http, call = asked(stack, script)
+    with pytest.raises(fail.Unknown):
+        http.call(replace(call, body=Content(4, iter(pieces))))
+    assert received.wait(5)
 
 
 def test_the_total_time_holds_while_a_large_body_is_not_read(stack: ExitStack) -> None:

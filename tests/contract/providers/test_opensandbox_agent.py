@@ -15,6 +15,7 @@ from adapters.providers.opensandbox.provider import OpenSandbox
 from sandbox_router.model import failure as fail
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Command, Exit, Output
+from tests.contract.providers import contents
 from tests.contract.providers.opensandbox_fake import (
     GONE,
     KEY,
@@ -151,8 +152,10 @@ def test_a_path_that_execd_would_read_otherwise_is_refused(path: str) -> None:
     account = fake.account
     calls: tuple[Any, ...] = (
         lambda: ran(fake, Command(shell="x", cwd=path)),
-        lambda: account.read_file(REF, path, 9),
-        lambda: account.write_file(REF, path, b""),
+        lambda: contents.read(account, REF, path, 9),
+        lambda: contents.write(account, REF, path, b""),
+        lambda: account.move_file(REF, path, "/x"),
+        lambda: account.move_file(REF, "/x", path),
         lambda: account.remove_file(REF, path),
         lambda: account.list_directory(REF, path),
     )
@@ -247,21 +250,21 @@ def test_a_command_that_is_lost_on_the_way_is_interrupted(
 
 def test_a_file_is_read_whole_or_not_at_all() -> None:
     fake = Fake(httpx.Response(200, content=b"\0\xff"))
-    assert fake.account.read_file(REF, "/a b/ü&=%25#?", 2) == b"\0\xff"
+    assert contents.read(fake.account, REF, "/a b/ü&=%25#?", 2) == b"\0\xff"
     path = "%2Fa%20b%2F%C3%BC%26%3D%2525%23%3F"
     assert fake.asked == [f"GET {PROXY}/files/download?path={path}"]
     with pytest.raises(fail.TooLarge):
-        Fake(httpx.Response(200, content=b"123")).account.read_file(REF, "/x", 2)
+        contents.read(Fake(httpx.Response(200, content=b"123")).account, REF, "/x", 2)
     with pytest.raises(fail.FileMissing):
-        Fake(error(404, "FILE_NOT_FOUND")).account.read_file(REF, "/x", 2)
+        contents.read(Fake(error(404, "FILE_NOT_FOUND")).account, REF, "/x", 2)
     with pytest.raises(fail.Rejected):
-        Fake(error(500, "RUNTIME_ERROR")).account.read_file(REF, "/tmp", 2)
+        contents.read(Fake(error(500, "RUNTIME_ERROR")).account, REF, "/tmp", 2)
 
 
 def test_an_upload_is_a_form_whose_content_cannot_end_it() -> None:
     data = b"\r\n--x\r\nContent-Disposition: form-data\r\n\r\n\0\xff"
     fake = Fake(httpx.Response(200))
-    fake.account.write_file(REF, '/a/"\n.bin', data)
+    contents.write(fake.account, REF, '/a/"\n.bin', data)
     (request,) = fake.sent
     mark = request.headers["content-type"].partition("boundary=")[2]
     assert mark.encode() not in data
@@ -275,7 +278,7 @@ def test_an_upload_is_a_form_whose_content_cannot_end_it() -> None:
 
 def test_a_write_that_fails_in_the_middle_is_not_taken_for_nothing() -> None:
     with pytest.raises(fail.Unknown):
-        Fake(error(500, "RUNTIME_ERROR")).account.write_file(REF, "/x", b"")
+        contents.write(Fake(error(500, "RUNTIME_ERROR")).account, REF, "/x", b"")
 
 
 def entry(path: str, kind: str | None = "file", **changes: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from adapters.providers.opensandbox.provider import OpenSandbox
 from sandbox_router.model import failure as fail
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Command
+from tests.contract.providers import contents
 from tests.contract.providers.opensandbox_fake import ID, ORDER, REF
 from tests.contract.providers.peer import answer, peer, says
 
@@ -30,8 +31,9 @@ CALLS: list[Callable[[OpenSandbox], Any]] = [
     lambda a: a.resume(ID, 60),
     lambda a: a.extend(ID, 60),
     lambda a: list(a.run(REF, Command(shell=CANARY, env={"A": Secret(CANARY)}))),
-    lambda a: a.read_file(REF, f"/{CANARY}", 9),
-    lambda a: a.write_file(REF, f"/{CANARY}", CANARY.encode()),
+    lambda a: contents.read(a, REF, f"/{CANARY}", 9),
+    lambda a: contents.write(a, REF, f"/{CANARY}", CANARY.encode()),
+    lambda a: a.move_file(REF, f"/{CANARY}", f"/{CANARY}-2"),
     lambda a: a.remove_file(REF, f"/{CANARY}"),
     lambda a: a.list_directory(REF, f"/{CANARY}"),
     lambda a: a.open_port(REF, 80),

@@ -18,6 +18,7 @@ from adapters import providers
 from adapters.providers.opensandbox import declare, provider
 from sandbox_router.model import failure as fail
 from sandbox_router.model.secret import Secret
+from tests.contract.providers import contents
 from tests.contract.providers.opensandbox_fake import (
     DETAIL,
     GONE,
@@ -202,7 +203,8 @@ def test_an_id_that_is_no_id_never_becomes_a_url(wrong: str) -> None:
         lambda i: account.pause(i, "disk"),
         lambda i: account.resume(i, 60),
         lambda i: account.open_port(type(REF)(i), 80),
-        lambda i: account.read_file(type(REF)(i), "/x", 1),
+        lambda i: contents.read(account, type(REF)(i), "/x", 1),
+        lambda i: account.move_file(type(REF)(i), "/x", "/y"),
     )
     for call in calls:
         with pytest.raises(fail.ProtocolBroken):

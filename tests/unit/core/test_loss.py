@@ -9,7 +9,7 @@ import pytest
 
 from sandbox_router.model.failure import Gone, NotRunning, NotRunningYet, Unsupported
 from sandbox_router.model.sandbox import Sandbox, State
-from sandbox_router.ports import Command, Exit, Output, Ref
+from sandbox_router.ports import Command, Content, Exit, Output, Ref
 from tests.fakes.clock import START
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene, Vendor
@@ -105,10 +105,13 @@ class Live(Vendor):
         yield Output("stdout", b"cut off")
         raise Gone
 
-    def read_file(self, ref: Ref, path: str, limit: int) -> bytes:
+    def read_file(self, ref: Ref, path: str, limit: int) -> Any:
         raise Gone
 
-    def write_file(self, ref: Ref, path: str, data: bytes) -> None:
+    def write_file(self, ref: Ref, path: str, content: Content) -> None:
+        raise Gone
+
+    def move_file(self, ref: Ref, source: str, destination: str) -> None:
         raise Gone
 
     def remove_file(self, ref: Ref, path: str) -> None:

@@ -6,6 +6,7 @@ import base64
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +23,7 @@ from sandbox_router.model.pool import Pool, Prepared
 from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import parse
 from sandbox_router.model.spec import Isolation
-from sandbox_router.ports import Command, Endpoint, Entry, Exit, Output, Provider, Ref
+from sandbox_router.ports import Command, Content, Endpoint, Entry, Exit, Output, Provider, Ref
 from sandbox_router.router import Router
 from tests.fakes.bus import MemoryBus
 from tests.fakes.clock import FakeClock
@@ -53,16 +54,22 @@ class LiveProvider(FakeProvider):
                 raise event
             yield event
 
-    def read_file(self, ref: Ref, path: str, limit: int) -> bytes:
+    @contextmanager
+    def read_file(self, ref: Ref, path: str, limit: int) -> Iterator[Iterator[bytes]]:
         data = self.files.get(path)
         if data is None:
             raise FileMissing
         if len(data) > limit:
             raise TooLarge
-        return data
+        yield iter((data[:3], data[3:]))
 
-    def write_file(self, ref: Ref, path: str, data: bytes) -> None:
-        self.files[path] = data
+    def write_file(self, ref: Ref, path: str, content: Content) -> None:
+        self.files[path] = b""
+        for piece in content.pieces:
+            self.files[path] += piece
+
+    def move_file(self, ref: Ref, source: str, destination: str) -> None:
+        self.files[destination] = self.files.pop(source)
 
     def remove_file(self, ref: Ref, path: str) -> None:
         if self.files.pop(path, None) is None:

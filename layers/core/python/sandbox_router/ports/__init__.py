@@ -30,6 +30,7 @@ from .backend import (
     Table,
     Vault,
 )
+from .objects import Content, Objects, Signed
 from .provider import (
     Instance,
     InstancePage,
@@ -47,6 +48,7 @@ __all__ = [
     "CaptureState",
     "Clock",
     "Command",
+    "Content",
     "DeadLetters",
     "Endpoint",
     "Entry",
@@ -58,6 +60,7 @@ __all__ = [
     "InstancePage",
     "InstanceState",
     "Message",
+    "Objects",
     "OpensPorts",
     "Order",
     "Output",
@@ -67,6 +70,7 @@ __all__ = [
     "Queue",
     "Ref",
     "RunsCommands",
+    "Signed",
     "Snapshots",
     "Table",
     "Vault",

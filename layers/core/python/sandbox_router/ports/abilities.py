@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from ..model.secret import Secret
+from .objects import Content
 from .provider import Instance, Ref
 
 
@@ -90,12 +92,22 @@ class HoldsFiles(Protocol):
     Gone.
     """
 
-    def read_file(self, ref: Ref, path: str, limit: int) -> bytes:
-        """The whole content; raises TooLarge over `limit` bytes."""
+    def read_file(self, ref: Ref, path: str, limit: int) -> AbstractContextManager[Iterator[bytes]]:
+        """The content in pieces, each small; it was whole if they end without an error. Raises
+        TooLarge at the latest with the piece that is over `limit` bytes.
+        """
         ...
 
-    def write_file(self, ref: Ref, path: str, data: bytes) -> None:
-        """Create or replace; parents are created."""
+    def write_file(self, ref: Ref, path: str, content: Content) -> None:
+        """Create or replace, piece by piece; parents are created. After an error there may be a
+        part of it.
+        """
+        ...
+
+    def move_file(self, ref: Ref, source: str, destination: str) -> None:
+        """Rename a file, over another file too; a directory there is Rejected. Nobody ever sees a
+        part of it under the new name; for a moment there may be nothing.
+        """
         ...
 
     def remove_file(self, ref: Ref, path: str) -> None:

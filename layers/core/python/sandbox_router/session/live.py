@@ -8,6 +8,7 @@ from ..model.failure import NotRunning, NotRunningYet, Unsupported
 from ..model.sandbox import Sandbox, State
 from ..ports import (
     Command,
+    Content,
     Endpoint,
     Entry,
     Exit,
@@ -37,22 +38,23 @@ class Session:
 
     def read_file(self, box: Sandbox, path: str, limit: int) -> bytes:
         """The content, at most `limit` bytes."""
-        ref, files = self._files(box)
-        return files.read_file(ref, path, limit)
+        ref, files = self.files(box)
+        with files.read_file(ref, path, limit) as pieces:
+            return b"".join(pieces)
 
     def write_file(self, box: Sandbox, path: str, data: bytes) -> None:
         """Create or replace."""
-        ref, files = self._files(box)
-        files.write_file(ref, path, data)
+        ref, files = self.files(box)
+        files.write_file(ref, path, Content.of(data))
 
     def remove_file(self, box: Sandbox, path: str) -> None:
         """Remove a file, or a directory with its content."""
-        ref, files = self._files(box)
+        ref, files = self.files(box)
         files.remove_file(ref, path)
 
     def list_directory(self, box: Sandbox, path: str) -> tuple[Entry, ...]:
         """Direct children."""
-        ref, files = self._files(box)
+        ref, files = self.files(box)
         return files.list_directory(ref, path)
 
     def open_port(self, box: Sandbox, port: int) -> Endpoint:
@@ -69,7 +71,8 @@ class Session:
             raise Unsupported("this provider opens no ports")
         provider.close_port(ref, port)
 
-    def _files(self, box: Sandbox) -> tuple[Ref, HoldsFiles]:
+    def files(self, box: Sandbox) -> tuple[Ref, HoldsFiles]:
+        """The instance, and its provider as one that holds files."""
         ref, provider = self._live(box)
         if not isinstance(provider, HoldsFiles):
             raise Unsupported("this provider has no file API")
