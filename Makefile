@@ -9,7 +9,7 @@ pip = $(1) -m pip install -qq --disable-pip-version-check --no-input --only-bina
 
 RUN_LOCKS := layers/deps/requirements.txt infra/local/requirements.txt
 TEST_LOCKS := tests/requirements.txt
-OPERATOR_LOCKS := infra/cloud/operator/requirements.txt
+CONSOLE_LOCKS := infra/cloud/console/requirements.txt
 # CDK and the emulator of the e2e tests have environments of their own: neither meets the runtime.
 # CDK's command line is in the same place: its package brings Python files that are none of ours.
 DEPLOY_LOCKS := infra/cloud/requirements.txt
@@ -21,7 +21,7 @@ CONTEXT ?=
 OUT := ../../.build/cdk.out
 # What a venv was made from: where it is, which Python, which locks.
 run_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(RUN_LOCKS); } | cksum)
-operator_stamp = $$(cat $(RUN_LOCKS) $(OPERATOR_LOCKS) | cksum)
+aws_stamp = $$(cat $(RUN_LOCKS) $(CONSOLE_LOCKS) | cksum)
 test_stamp = $$(cat $(RUN_LOCKS) $(TEST_LOCKS) | cksum)
 deploy_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(DEPLOY_LOCKS) infra/cloud/package-lock.json; } | cksum)
 emulator_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(EMULATOR_LOCKS); } | cksum)
@@ -54,7 +54,7 @@ setup-test: setup ## .venv with what the tests need too
 	  $(call pip,$(PY)) $(TEST_LOCKS:%=-r %) && echo "$$want" > $(VENV)/.test; }
 
 lock: ## resolve the *.in files again (needs uv); same versions unless a line asks otherwise
-	@for file in $(RUN_LOCKS) $(OPERATOR_LOCKS) $(TEST_LOCKS) $(DEPLOY_LOCKS) $(EMULATOR_LOCKS); do (cd "$$(dirname $$file)" && $(UV) pip compile $(LOCK_ARGS) \
+	@for file in $(RUN_LOCKS) $(CONSOLE_LOCKS) $(TEST_LOCKS) $(DEPLOY_LOCKS) $(EMULATOR_LOCKS); do (cd "$$(dirname $$file)" && $(UV) pip compile $(LOCK_ARGS) \
 	  --quiet --universal --python-version 3.11 --only-binary :all: --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --output-file requirements.txt requirements.in) || exit 1; done
 
@@ -99,15 +99,15 @@ deploy: synth ## the router in your AWS account and region (AWS_PROFILE=, AWS_RE
 	@cd infra/cloud && $(CDK) bootstrap --app $(OUT) && $(CDK) deploy --all --app $(OUT) --outputs-file ../../.build/outputs.json
 
 setup-aws: setup ## .venv with what `make key` and `make pools` need too
-	@want="$(operator_stamp)"; [ "$$(cat $(VENV)/.operator 2>/dev/null)" = "$$want" ] || { \
+	@want="$(aws_stamp)"; [ "$$(cat $(VENV)/.aws 2>/dev/null)" = "$$want" ] || { \
 	  echo "Installing what the operator of a deployment needs into $(VENV) ..." >&2; \
-	  $(call pip,$(PY)) $(OPERATOR_LOCKS:%=-r %) && echo "$$want" > $(VENV)/.operator; }
+	  $(call pip,$(PY)) $(CONSOLE_LOCKS:%=-r %) && echo "$$want" > $(VENV)/.aws; }
 
 pools: setup-aws ## give what was deployed its pools, checked first (FILE=, OUTPUTS=)
-	@$(PY) -m infra.cloud.operator pools
+	@$(PY) -m infra.cloud.console pools
 
 key: setup-aws ## a new API key for what was deployed, shown once (TENANT=, SCOPES=, OUTPUTS=)
-	@$(PY) -m infra.cloud.operator key
+	@$(PY) -m infra.cloud.console key
 
 setup-e2e: setup-test setup-deploy ## what `make e2e` needs: an emulator of AWS in .venv-ministack
 	@want="$(emulator_stamp)"; [ "$$(cat .venv-ministack/.e2e 2>/dev/null)" = "$$want" ] || { \

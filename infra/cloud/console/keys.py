@@ -10,7 +10,7 @@ from functions.catalog import READ, WRITE
 from functions.edge import wiring
 from functions.edge.principal import ADMIN
 from functions.edge.settings import BadSetting, Settings
-from infra.cloud.operator.deployed import Deployed
+from infra.cloud.console.deployed import Deployed
 from sandbox_router.model.secret import Secret
 
 SCOPES = (READ, WRITE)

@@ -13,7 +13,7 @@ from functions.edge.config import read_sources
 from functions.edge.pools import Document
 from functions.edge.settings import BadSetting, Settings
 from functions.edge.wiring import ConfiguredPools
-from infra.cloud.operator.deployed import Deployed
+from infra.cloud.console.deployed import Deployed
 
 LIMIT_BYTES = 65_536
 """Secrets Manager's own, of one value (API reference, PutSecretValue)."""

@@ -1,4 +1,4 @@
-"""The operator of a deployment on AWS: python -m infra.cloud.operator key|pools
+"""The operator of a deployment on AWS: python -m infra.cloud.console key|pools
 
 The environment says of what: OUTPUTS, the file `make deploy` wrote; for `key` TENANT and SCOPES;
 for `pools` FILE. Credentials are AWS's own variables and profiles, the region is the deployment's.
@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from functions.edge.settings import BadSetting
-from infra.cloud.operator import keys, pools
-from infra.cloud.operator.deployed import Deployed, NotDeployed
+from infra.cloud.console import keys, pools
+from infra.cloud.console.deployed import Deployed, NotDeployed
 from sandbox_router.model.failure import Failure
 
 OUTPUTS = ".build/outputs.json"
@@ -49,7 +49,7 @@ def main(words: list[str], env: Mapping[str, str]) -> int:
     """Do what the command says; the exit code."""
     from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
-    parser = argparse.ArgumentParser(prog="python -m infra.cloud.operator", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m infra.cloud.console", description=__doc__)
     parser.add_argument("command", choices=sorted(COMMANDS))
     command = COMMANDS[parser.parse_args(words).command]
     where = ""

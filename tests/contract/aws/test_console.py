@@ -11,8 +11,8 @@ import pytest
 from adapters.aws.session import Session
 from functions.edge import wiring
 from functions.edge.settings import Settings
-from infra.cloud.operator.__main__ import main
-from infra.cloud.operator.deployed import Deployed
+from infra.cloud.console.__main__ import main
+from infra.cloud.console.deployed import Deployed
 from sandbox_router.model.secret import Secret
 from tests.contract.aws.cloud import REGION, TABLE, made_secret, make_table
 
