@@ -7,7 +7,8 @@ from functions.edge.api import operation
 from functions.edge.bodies import CreateBody
 from functions.edge.call import Answer, Call
 from functions.edge.params import WAIT, CreateHeaders
-from sandbox_router.lifecycle.create import CreateRequest, Reply
+from sandbox_router.lifecycle.create import CreateRequest
+from sandbox_router.lifecycle.once import Reply
 
 
 @operation({201: replies.Sandbox, 202: replies.Sandbox})
@@ -33,8 +34,8 @@ def handler(call: Call, body: CreateBody, headers: CreateHeaders) -> Answer:
 
 def _headers(call: Call, reply: Reply, wait: int | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    if reply.sandbox_id is not None and reply.status in (201, 202):
-        found["Location"] = f"{call.place}/{reply.sandbox_id}"
+    if reply.record_id is not None and reply.status in (201, 202):
+        found["Location"] = f"{call.place}/{reply.record_id}"
     if reply.retry_after is not None:
         found["Retry-After"] = str(max(0, reply.retry_after))
     if reply.replayed:

@@ -62,4 +62,4 @@ def _create(asked: Asked, source: EventSource, body: CreateRequested) -> dict[st
         key=f"evt:{asked.id}",
     )
     reply = wiring.router().create(source.tenant, request, wait_seconds=0)
-    return {"sandbox_id": str(reply.sandbox_id)}
+    return {"sandbox_id": str(reply.record_id)}

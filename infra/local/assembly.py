@@ -141,7 +141,7 @@ def living(backend: wiring.Backend) -> Iterator[Sandbox]:
 
 def _readable(store: Store, sandbox_id: str) -> Sandbox | None:
     try:
-        return store.load(sandbox_id)
+        return store.load(Sandbox, sandbox_id)
     except Unreadable:
         return None
 

@@ -21,7 +21,7 @@ FOLDERS = {
     "layers": {"core", "deps", "stream"},
     "layers/core": {"python"},
     "layers/core/python": {"sandbox_router"},
-    CORE: {"model", "routing", "lifecycle", "reconcile", "session", "store"},
+    CORE: {"model", "ports", "routing", "lifecycle", "reconcile", "session", "store"},
     "adapters": {"providers", "conformance", "aws", "embedded"},
     "functions": {"edge", "api", "workers"},
     "infra": {"cloud", "local", "cli", "decisions"},

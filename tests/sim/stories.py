@@ -32,9 +32,9 @@ def two_tenants_share_a_key_and_nothing_else() -> None:
     theirs = world.create(tenant="other")
     assert mine is not None
     assert theirs is not None
-    assert mine.sandbox_id != theirs.sandbox_id, "I6: one sandbox for two tenants"
+    assert mine.record_id != theirs.record_id, "I6: one sandbox for two tenants"
     try:
-        world.router.destroy("other", mine.sandbox_id or "")
+        world.router.destroy("other", mine.record_id or "")
     except NotFound:
         pass
     else:
@@ -57,7 +57,7 @@ def a_guard_moves_with_the_deadline() -> None:
     world = World(limits=False, nets=frozenset({"guard"}))
     reply = world.create(ttl=60)
     assert reply is not None
-    box = world.router.extend(TENANT, reply.sandbox_id or "", HOUR, shorten=False)
+    box = world.router.extend(TENANT, reply.record_id or "", HOUR, shorten=False)
     guard = world.memory.get((f"GUARD#{box.id}", "A"))
     assert guard is not None
     assert int(str(guard["ttl"])) * 1000 > box.expires_at, "the guard stayed where it was"
@@ -125,7 +125,7 @@ def one_look_that_finds_nothing_loses_no_sandbox() -> None:
     reply = world.create(ttl=HOUR)
     assert reply is not None
     world.providers["alpha"].script("get", "absent")
-    world.router.get(TENANT, reply.sandbox_id or "", refresh=True)
+    world.router.get(TENANT, reply.record_id or "", refresh=True)
     world.run_until(world.clock.now() + 60_000)
     (box,) = world.boxes()
     assert box.state == "running", "I14: lost by one look"
@@ -135,7 +135,7 @@ def a_destroyed_sandbox_is_past_all_wishes() -> None:
     world = World(limits=False)
     reply = world.create()
     assert reply is not None
-    id_ = reply.sandbox_id or ""
+    id_ = reply.record_id or ""
     world.destroy(id_)
     world.settle()
     for wish in (world.router.pause, world.router.resume, world.router.destroy):

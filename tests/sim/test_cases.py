@@ -36,7 +36,7 @@ def test_a_create_whose_answer_was_lost_and_is_repeated_is_one_sandbox_on_one_in
     first = scene.ask("k1", ttl_seconds=1800)
     scene.on(31)
     again = scene.ask("k1", ttl_seconds=1800)
-    assert {first.sandbox_id, again.sandbox_id} == {scene.box().id}
+    assert {first.record_id, again.record_id} == {scene.box().id}
     scene.until(State.RUNNING)
     scene.on(20 * MINUTE)
     (alive,) = scene.living()
@@ -71,7 +71,7 @@ def test_what_a_look_up_does_not_find_is_a_debt_beside_the_next_pools_instance()
     assert late.deleted_by_us
     assert (late.dead_at or 0) <= late.born_at + 31_000
     assert [box.id for box in scene.living()] == ["beta-1"]
-    assert scene.ask(ttl_seconds=1800).sandbox_id == reply.sandbox_id
+    assert scene.ask(ttl_seconds=1800).record_id == reply.record_id
 
 
 class Cancelled(asyncio.CancelledError):
@@ -102,7 +102,7 @@ def test_a_create_cancelled_anywhere_is_taken_up_by_a_retry(cancelled: Scene) ->
     scene.clock.sleep(LEASE + 1)
     again = scene.ask("k1", ttl_seconds=120)
     assert again.status == 201
-    assert [box.id for box in scene.boxes()] == [again.sandbox_id]
+    assert [box.id for box in scene.boxes()] == [again.record_id]
     (alive,) = scene.living()
     assert alive.id == body(again)["instance_id"]
     assert len(created(scene)) == 1
@@ -169,7 +169,7 @@ def test_a_claim_made_with_no_time_left_ends_all_the_same(wait: float) -> None:
     assert box.due_at is not None
     scene.clock.sleep(LEASE + 1)
     again = scene.ask("k1", wait=20.0)
-    assert (again.status, again.sandbox_id) == (201, box.id)
+    assert (again.status, again.record_id) == (201, box.id)
     (vendor,) = scene.living()
     scene.settle(horizon_ms=4_000_000)
     assert vendor.dead_at is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sandbox_router.model.sandbox import Sandbox
 from tests.sim.scenario import Scenario, run
 from tests.sim.world import TENANT, World
 
@@ -48,7 +49,7 @@ def test_who_read_a_record_while_another_worked_on_it_cannot_claim_it_afterwards
     store, lifecycle = world.router._store, world.router._lifecycle
     claimed = store.claim(box, 30_000)
     assert claimed is not None
-    during = store.load(box.id)
+    during = store.load(Sandbox, box.id)
     lifecycle.drive(claimed)
     assert during is not None
     assert store.claim(during, 30_000) is None

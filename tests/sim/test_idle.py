@@ -11,8 +11,8 @@ def idle_world(seconds: int = 60, ttl: int = 3600) -> tuple[World, str]:
     world = World()
     spec = Spec(SHAPE, ttl_seconds=ttl, idle_seconds=seconds)
     reply = world.router.create(TENANT, CreateRequest(spec, b"{}", "req-1"), wait_seconds=20)
-    assert reply.sandbox_id is not None
-    return world, reply.sandbox_id
+    assert reply.record_id is not None
+    return world, reply.record_id
 
 
 def test_it_ends_with_reason_idle_when_nobody_uses_it() -> None:

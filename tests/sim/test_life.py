@@ -130,12 +130,12 @@ def test_pause_resume_and_extend_move_state_and_deadline() -> None:
     world = World()
     reply = world.create(ttl=120)
     assert reply is not None
-    assert reply.sandbox_id is not None
-    paused = world.router.pause("acme", reply.sandbox_id)
+    assert reply.record_id is not None
+    paused = world.router.pause("acme", reply.record_id)
     assert (paused.state, paused.kept) == ("paused", "memory")
-    assert world.router.pause("acme", reply.sandbox_id).state == "paused"
-    assert world.router.resume("acme", reply.sandbox_id).state == "running"
-    longer = world.router.extend("acme", reply.sandbox_id, 600, shorten=False)
+    assert world.router.pause("acme", reply.record_id).state == "paused"
+    assert world.router.resume("acme", reply.record_id).state == "running"
+    longer = world.router.extend("acme", reply.record_id, 600, shorten=False)
     assert longer.expires_at == world.clock.now() + 600_000
     (vendor,) = world.living()
     assert vendor.ends_at == world.clock.now() + 660_000
@@ -167,10 +167,10 @@ def test_what_the_provider_lost_is_lost_after_two_looks() -> None:
     world = World(lag_ms=5000)
     reply = world.create(ttl=600)
     assert reply is not None
-    assert reply.sandbox_id is not None
+    assert reply.record_id is not None
     world.clock.sleep(10)
     world.living()[0].dead_at = world.clock.now()
-    assert world.router.get("acme", reply.sandbox_id, refresh=True).state == "running"
+    assert world.router.get("acme", reply.record_id, refresh=True).state == "running"
     world.run_until(world.clock.now() + 8_000)
     assert world.boxes()[0].state == "lost"
     world.settle()

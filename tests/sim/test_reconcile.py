@@ -118,7 +118,7 @@ def test_a_list_that_shows_the_dead_changes_nothing() -> None:
     reply = world.create(ttl=3600)
     assert reply is not None
     (vendor,) = world.living()
-    world.destroy(reply.sandbox_id or "")
+    world.destroy(reply.record_id or "")
     alpha = world.providers["alpha"]
     shown = InstancePage((alpha._seen(vendor),), None)
     for flap in (True, False, True, False, True):
@@ -214,16 +214,16 @@ def test_an_unreadable_record_is_set_aside_keeps_its_instance_and_holds_up_nobod
     first = world.create("k1", ttl=3600)
     assert first is not None
     world.memory.watch = lambda writes, before: None  # a newer writer's, or a broken one's
-    world.memory.write(Update((f"SBX#{first.sandbox_id}", "A"), set={**damage, "due_at": 1}))
+    world.memory.write(Update((f"SBX#{first.record_id}", "A"), set={**damage, "due_at": 1}))
     second = world.create("k2", ttl=60)
     assert second is not None
     end = world.clock.now() + 20 * MINUTE
     while world.clock.now() < end:
         world.step()
     assert len(world.living()) == 1
-    item = world.memory.get((f"SBX#{first.sandbox_id}", "A"))
+    item = world.memory.get((f"SBX#{first.record_id}", "A"))
     assert item is not None
     assert 3 <= int(str(item["stuck"])) <= 6
-    done = world.memory.get((f"SBX#{second.sandbox_id}", "A"))
+    done = world.memory.get((f"SBX#{second.record_id}", "A"))
     assert done is not None
     assert done["state"] == "destroyed"

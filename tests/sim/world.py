@@ -17,7 +17,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from sandbox_router.lifecycle.create import CreateRequest, Reply
+from sandbox_router.lifecycle.create import CreateRequest
+from sandbox_router.lifecycle.once import Reply
 from sandbox_router.model.failure import Failure, KeyReused, StoreBusy
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
@@ -229,7 +230,7 @@ class World:
             "create",
             call,
             status=reply.status,
-            sandbox=reply.sandbox_id,
+            sandbox=reply.record_id,
             instance=told.get("instance_id"),
             state=told.get("state") or ("reused" if reply.body == KeyReused.code else None),
             answer=reply.body if reply.status == 201 else "",
@@ -351,7 +352,7 @@ class World:
 
     def _loaded(self, id_: str) -> Sandbox | None:
         with contextlib.suppress(Unreadable):
-            return Store(self.memory, self.clock, self.ids).load(id_)
+            return Store(self.memory, self.clock, self.ids).load(Sandbox, id_)
         return None
 
     def living(self) -> list[Box]:

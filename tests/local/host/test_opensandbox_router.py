@@ -11,7 +11,8 @@ import pytest
 
 from adapters import providers
 from adapters.system import SystemClock, SystemIds
-from sandbox_router.lifecycle.create import CreateRequest, Reply
+from sandbox_router.lifecycle.create import CreateRequest
+from sandbox_router.lifecycle.once import Reply
 from sandbox_router.model.naming import ACCOUNT, IDENTITY, NAMESPACE, SANDBOX_ID, TENANT
 from sandbox_router.model.pool import Pool, Prepared
 from sandbox_router.model.record import Outcome
@@ -89,11 +90,11 @@ class Deployment:
     def created(self, **spec: Any) -> Sandbox:
         reply = self.create(**spec)
         assert reply.status == 201, reply.body
-        assert reply.sandbox_id is not None
-        return self.box(reply.sandbox_id)
+        assert reply.record_id is not None
+        return self.box(reply.record_id)
 
     def box(self, sandbox_id: str) -> Sandbox:
-        found = self.store.load(sandbox_id)
+        found = self.store.load(Sandbox, sandbox_id)
         assert found is not None
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, create
+from sandbox_router.lifecycle import advance, once
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.router import Router
 from sandbox_router.store import Change, Result, Store
@@ -32,39 +32,39 @@ def _a_key_is_everybodys(patch: Patch) -> None:
 
 @mutant("I6", stories.two_tenants_share_a_key_and_nothing_else)
 def _a_sandbox_is_everybodys(patch: Patch) -> None:
-    patch.setattr(Router, "_seen", lambda self, tenant, id_: self._store.load(id_))
+    patch.setattr(Router, "_seen", lambda self, tenant, id_: self._store.load(Sandbox, id_))
 
 
 @mutant("I2", stories.a_replay_is_the_first_answer_whatever_has_happened_since)
 def _a_replay_reads_the_record_again(patch: Patch) -> None:
-    real = create.Creates._replay
+    real = once.Once._replay
 
-    def replay(self: create.Creates, *rest: Any) -> create.Reply:
+    def replay(self: once.Once[Any], *rest: Any) -> once.Reply:
         reply = real(self, *rest)
-        box = self._store.load(reply.sandbox_id or "")
+        box = self._store.load(Sandbox, reply.record_id or "")
         return reply if box is None else replace(reply, body=self._reply(box, None).body)
 
-    patch.setattr(create.Creates, "_replay", replay)
+    patch.setattr(once.Once, "_replay", replay)
 
 
 @mutant("I5", stories.a_replay_is_the_first_answer_whatever_has_happened_since)
 def _a_replay_looks_at_the_provider(patch: Patch) -> None:
-    real = create.Creates._replay
+    real = once.Once._replay
 
-    def replay(self: create.Creates, tenant: str, *rest: Any) -> create.Reply:
-        reply = real(self, tenant, *rest)
-        box = self._store.load(reply.sandbox_id or "")
+    def replay(self: once.Once[Any], *rest: Any) -> once.Reply:
+        reply = real(self, *rest)
+        box = self._store.load(Sandbox, reply.record_id or "")
         if box is not None and box.server is not None:
             provider: Any = self._lifecycle.pools.provider(box.server.pool_id)
             provider.get(box.server.instance_id)
         return reply
 
-    patch.setattr(create.Creates, "_replay", replay)
+    patch.setattr(once.Once, "_replay", replay)
 
 
 @mutant("I1", grid("creates", crash=0, alpha="capacity", beta="capacity", retry=0))
 def _a_settled_key_is_freed(patch: Patch) -> None:
-    free = lambda before, after: after.state is State.RUNNING  # noqa: E731
+    free = lambda life, before, after: after.state is State.RUNNING  # noqa: E731
     patch.setattr(advance, "frees_key", free)
 
 

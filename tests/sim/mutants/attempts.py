@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, moves, steps
+from sandbox_router.lifecycle import advance, decide, life, moves, step, steps
 from sandbox_router.model.failure import Permission, ProviderFailure, Unknown
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox
@@ -35,19 +35,19 @@ def _crashed_intents_are_forgotten(patch: Patch) -> None:
 
 @mutant("I8 I11", grid("creates", alpha="late", idempotent=False))
 def _an_unknown_attempt_is_forgotten_on_failover(patch: Patch) -> None:
-    real = decide._loose
+    real = step.loose
 
     def loose(box: Sandbox, attempt: Attempt) -> Iterator[Any]:
         if attempt.outcome is not Outcome.UNKNOWN:
             yield from real(box, attempt)
 
-    patch.setattr(decide, "_loose", loose)
+    patch.setattr(decide, "loose", loose)
     patch.setattr(Attempt, "open", property(lambda a: a.outcome is Outcome.CREATED))
 
 
 @mutant("I23", grid("creates", alpha="lost", idempotent=False))
 def _a_lost_answer_is_a_refusal(patch: Patch) -> None:
-    patch.setattr(steps, "Refused", ProviderFailure)
+    patch.setattr(life, "Refused", ProviderFailure)
     patch.setattr(Unknown, "elsewhere", True)
 
 
@@ -58,13 +58,13 @@ def _another_pool_is_asked_after_a_403(patch: Patch) -> None:
 
 @mutant("I3", grid("creates", alpha="lost", idempotent=True))
 def _asked_again_under_a_new_name(patch: Patch) -> None:
-    names, real = itertools.count(), steps.Performer._order
+    names, real = itertools.count(), steps.SandboxLife.order
 
-    def order(self: steps.Performer, call: steps.Call) -> Order:
+    def order(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Order:
         made = real(self, call)
         return replace(made, identity=f"x{next(names)}") if call.attempt.asked else made
 
-    patch.setattr(steps.Performer, "_order", order)
+    patch.setattr(steps.SandboxLife, "order", order)
 
 
 @mutant("I3", grid("creates", 1, idempotent=False, retry=31, alpha="ok", crash=6))
@@ -74,7 +74,7 @@ def _a_takeover_starts_again_instead_of_looking(patch: Patch) -> None:
     def starting(box: Sandbox, armed: bool) -> Iterator[Any]:
         current = box.current
         if current is not None and current.outcome is Outcome.INTENDED:
-            yield (0, decide.Ask(current.n))
+            yield (0, step.Ask(current.n))
         else:
             yield from real(box, armed)
 
@@ -85,7 +85,7 @@ def _a_takeover_starts_again_instead_of_looking(patch: Patch) -> None:
 def _a_refused_repeat_settles_the_first_ask(patch: Patch) -> None:
     real = moves.doubted
     patch.setattr(moves, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
-    patch.setattr(steps, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
+    patch.setattr(life, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
 
 
 @mutant("I24", grid("creates", alpha="capacity", crash=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, create, steps
+from sandbox_router.lifecycle import advance, create, life, steps
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.store import Store
 from sandbox_router.store import items as spelled
@@ -20,7 +20,7 @@ from tests.sim.mutants.seeding import Patch, grid, mutant
 def _a_claim_is_a_read_and_then_a_write(patch: Patch) -> None:
     def claim(self: Store, box: Sandbox, lease_ms: int) -> Sandbox | None:
         now = self._clock.now()
-        fresh = self.load(box.id)
+        fresh = self.load(Sandbox, box.id)
         if fresh is None or fresh.epoch != box.epoch or fresh.lease_until > now:
             return None
         mine = replace(fresh, epoch=fresh.epoch + 1, nonce="n", lease_until=now + lease_ms)
@@ -71,7 +71,7 @@ def _saves_put_whole_records(patch: Patch) -> None:
 def _a_loser_deletes_by_shared_name(patch: Patch) -> None:
     real = advance.Lifecycle._leave
 
-    def leave(self: advance.Lifecycle, work: advance.Work) -> bool:
+    def leave(self: advance.Lifecycle[Any], work: advance.Work[Any]) -> bool:
         for attempt in work.box.attempts:
             if attempt.instance_id:
                 self.pools.provider(attempt.pool_id).destroy(attempt.instance_id)
@@ -94,13 +94,13 @@ def _a_takeover_sets_the_deadline_anew(patch: Patch) -> None:
 
 @mutant("I10", grid("power", 29, power="extend"))
 def _an_extension_is_longer_than_asked(patch: Patch) -> None:
-    extend = steps.Performer._extend
+    extend = steps.SandboxLife._extend
 
-    def longer(self: steps.Performer, call: steps.Call) -> Sandbox:
+    def longer(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         box = extend(self, call)
         return replace(box, expires_at=box.expires_at + 60_000)
 
-    patch.setattr(steps.Performer, "_extend", longer)
+    patch.setattr(steps.SandboxLife, "_extend", longer)
 
 
 @mutant("I17", grid("creates", crash=0))
@@ -120,7 +120,7 @@ def _a_loser_tells_of_what_was_destroyed_since(patch: Patch) -> None:
 def _a_message_about_a_held_record_comes_back_at_once(patch: Patch) -> None:
     real = advance.Lifecycle._wake
 
-    def wake(self: advance.Lifecycle, box: Sandbox, at: int | None) -> None:
+    def wake(self: advance.Lifecycle[Any], box: Sandbox, at: int | None) -> None:
         held = at is not None and at == box.lease_until
         real(self, box, box.due_at if held else at)
 

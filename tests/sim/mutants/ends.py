@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, steps
+from sandbox_router.lifecycle import advance, decide, life, step, steps
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Store
@@ -21,7 +21,7 @@ from tests.sim.mutants.seeding import Patch, grid, mutant
 def _expiry_is_never_due(patch: Patch) -> None:
     def ends(box: Sandbox) -> Iterator[Any]:
         if box.wish_destroy is not None:
-            yield (box.wish_destroy.at, decide.Shift(to=State.DESTROYING, reason="client"))
+            yield (box.wish_destroy.at, step.Shift(to=State.DESTROYING, reason="client"))
 
     patch.setattr(decide, "_ends", ends)
 
@@ -30,7 +30,7 @@ def _expiry_is_never_due(patch: Patch) -> None:
 def _expiry_is_only_a_message(patch: Patch) -> None:
     real = advance.Lifecycle._store
 
-    def keep(self: advance.Lifecycle, work: advance.Work, after: Sandbox) -> None:
+    def keep(self: advance.Lifecycle[Any], work: advance.Work[Any], after: Sandbox) -> None:
         real(self, work, replace(after, due_at=None))
 
     patch.setattr(advance.Lifecycle, "_store", keep)
@@ -38,7 +38,7 @@ def _expiry_is_only_a_message(patch: Patch) -> None:
 
 @mutant("I9", grid("creates", crash=0))
 def _no_due_date_after_release(patch: Patch) -> None:
-    patch.setattr(advance, "due", lambda box, armed: None)
+    patch.setattr(decide, "due", lambda box, armed: None)
 
 
 @mutant("I9", grid("creates", crash=0))
@@ -58,27 +58,27 @@ def _a_guard_comes_only_once(patch: Patch) -> None:
 
 @mutant("I9", grid("nets", 29, nets="provider"))
 def _the_provider_is_given_no_limit(patch: Patch) -> None:
-    real = steps.Performer._order
+    real = steps.SandboxLife.order
     order = lambda self, call: replace(real(self, call), lifetime_seconds=86_400)  # noqa: E731
-    patch.setattr(steps.Performer, "_order", order)
+    patch.setattr(steps.SandboxLife, "order", order)
 
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
 def _destroyed_without_asking(patch: Patch) -> None:
-    def destroy(self: steps.Performer, call: steps.Call) -> Sandbox:
+    def destroy(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=0))
 
-    patch.setattr(steps.Performer, "_destroy", destroy)
+    patch.setattr(steps.SandboxLife, "_destroy", destroy)
 
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:kept destroy:kept"))
 def _destroyed_without_looking(patch: Patch) -> None:
-    def destroy(self: steps.Performer, call: steps.Call) -> Sandbox:
+    def destroy(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         call.provider.destroy(call.instance_id)
         now = self.clock.now()
         return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
 
-    patch.setattr(steps.Performer, "_destroy", destroy)
+    patch.setattr(steps.SandboxLife, "_destroy", destroy)
 
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
@@ -87,30 +87,30 @@ def _destroyed_while_one_is_known_alive(patch: Patch) -> None:
 
     def destroying(box: Sandbox) -> Iterator[Any]:
         yield from real(box)
-        yield (0, decide.Shift(to=State.DESTROYED))
+        yield (0, step.Shift(to=State.DESTROYED))
 
     patch.setattr(decide, "_destroying", destroying)
 
 
 @mutant("I8 I11", grid("destroys", 29, alpha="late", destroy=0, idempotent=False))
 def _destroyed_and_never_looked_at_again(patch: Patch) -> None:
-    real = decide._loose
+    real = step.loose
 
     def loose(box: Sandbox, attempt: Attempt) -> Iterator[Any]:
         if not box.state.terminal:
             yield from real(box, attempt)
 
-    patch.setattr(decide, "_loose", loose)
+    patch.setattr(decide, "loose", loose)
 
 
 @mutant("I11", grid("creates", alpha="late", idempotent=False, crash=0))
 def _a_debt_is_closed_at_the_first_look(patch: Patch) -> None:
-    real = steps.Performer._find
+    real = steps.SandboxLife._find
 
-    def find(self: steps.Performer, call: steps.Call) -> Sandbox:
+    def find(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         return real(self, replace(call, attempt=replace(call.attempt, window_until=0, lag_ms=0)))
 
-    patch.setattr(steps.Performer, "_find", find)
+    patch.setattr(steps.SandboxLife, "_find", find)
 
 
 @mutant("I18", grid("destroys", 29, destroy=0, faults=""))
@@ -122,8 +122,8 @@ def _a_wish_is_not_due(patch: Patch) -> None:
 _real_advance = advance.Lifecycle.advance
 
 
-def _only_when_due(self: advance.Lifecycle, sandbox_id: str, **more: Any) -> Any:
-    box = self.store.load(sandbox_id)
+def _only_when_due(self: advance.Lifecycle[Any], sandbox_id: str, **more: Any) -> Any:
+    box = self.store.load(Sandbox, sandbox_id)
     if box is None or box.due_at is None or box.due_at > self.clock.now():
         return box and self._work(box, None, 0)
     return _real_advance(self, sandbox_id, **more)
@@ -136,20 +136,20 @@ def _what_failed_can_be_destroyed(patch: Patch) -> None:
     def agenda(box: Sandbox, *, armed: bool) -> Iterator[Any]:
         yield from real(box, armed=armed)
         if box.state is State.FAILED and not box.settled:
-            yield (box.expires_at, decide.Shift(to=State.DESTROYING, reason="expired"))
+            yield (box.expires_at, step.Shift(to=State.DESTROYING, reason="expired"))
 
     patch.setattr(decide, "agenda", agenda)
 
 
 @mutant("I14", stories.one_look_that_finds_nothing_loses_no_sandbox)
 def _one_look_loses_a_sandbox(patch: Patch) -> None:
-    real = steps.Performer._look
+    real = steps.SandboxLife._look
 
-    def look(self: steps.Performer, call: steps.Call) -> Sandbox:
+    def look(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         sure = replace(call.box, missing_since=0) if call.box.missing_since is None else call.box
         return real(self, replace(call, box=sure))
 
-    patch.setattr(steps.Performer, "_look", look)
+    patch.setattr(steps.SandboxLife, "_look", look)
 
 
 @mutant(
@@ -157,32 +157,32 @@ def _one_look_loses_a_sandbox(patch: Patch) -> None:
     test_faults.test_one_look_that_does_not_find_a_booting_instance_is_no_proof_that_it_is_gone,
 )
 def _one_look_ends_a_booting_instance(patch: Patch) -> None:
-    real = steps._unready
+    real = life._unready
     sure = lambda box, *rest: real(replace(box, missing_since=0), *rest)  # noqa: E731
-    patch.setattr(steps, "_unready", sure)
+    patch.setattr(life, "_unready", sure)
 
 
 @mutant("I21", grid("power", 101, boots_ms=1_800))
 def _running_before_the_provider_is_ready(patch: Patch) -> None:
-    real = steps.Performer._known
+    real = steps.SandboxLife.known
 
-    def known(self: steps.Performer, *rest: Any) -> Sandbox:
+    def known(self: steps.SandboxLife, *rest: Any) -> Sandbox:
         box = real(self, *rest)
         assert box.current is not None
         return box.with_attempt(replace(box.current, ready=True))
 
-    patch.setattr(steps.Performer, "_known", known)
+    patch.setattr(steps.SandboxLife, "known", known)
 
 
 @mutant("I27", grid("creates", alpha="capacity", crash=0))
 def _later_calls_go_to_the_first_pool(patch: Patch) -> None:
-    real = steps.Performer.perform
+    real = steps.SandboxLife.perform
 
     def perform(self: Any, step: Any, box: Sandbox, *rest: Any) -> Any:
-        if isinstance(step, decide.Ask):
+        if isinstance(step, step.Ask):
             return real(self, step, box, *rest)
         first = self.pools.provider(box.route[0].pool_id)
         pools = SimpleNamespace(pool=self.pools.pool, provider=lambda pool_id: first)
         return real(replace(self, pools=pools), step, box, *rest)
 
-    patch.setattr(steps.Performer, "perform", perform)
+    patch.setattr(steps.SandboxLife, "perform", perform)

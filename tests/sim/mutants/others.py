@@ -59,7 +59,7 @@ def _what_a_list_does_not_show_is_gone(patch: Patch) -> None:
         report = real(self, pool_id)
         for item in self._store._table.items():  # type: ignore[attr-defined]
             if item["sk"] == "A" and item.get("state") == "running" and not report.verdicts:
-                box = self._store.load(str(item["id"]))
+                box = self._store.load(Sandbox, str(item["id"]))
                 assert box is not None
                 assert box.server is not None
                 gone = {"outcome": Outcome.GONE.value, "ended_at": 0}
@@ -99,7 +99,7 @@ def _an_early_message_ends_a_sandbox(patch: Patch) -> None:
         running = box.state is State.RUNNING
         return real(box, box.expires_at if running else now, armed=armed)
 
-    patch.setattr(advance, "decide", early)
+    patch.setattr(decide, "decide", early)
 
 
 @mutant("secrets", test_life.test_without_waiting_no_provider_is_called_in_process)
@@ -120,7 +120,7 @@ def _a_state_change_leaves_no_entry(patch: Patch) -> None:
 def _what_was_not_saved_is_told_all_the_same(patch: Patch) -> None:
     real = advance.Lifecycle._rebase
 
-    def rebase(self: advance.Lifecycle, work: advance.Work) -> bool:
+    def rebase(self: advance.Lifecycle[Any], work: advance.Work[Any]) -> bool:
         told = list(work.entries)
         more = real(self, work)
         work.entries[:0] = told

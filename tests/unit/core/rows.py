@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox_router.lifecycle.decide import Fail, Shift, Step
+from sandbox_router.lifecycle.step import Fail, Shift, Step
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from tests.unit.core.build import attempt, s

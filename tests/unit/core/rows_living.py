@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sandbox_router.lifecycle.decide import (
+from sandbox_router.lifecycle.step import (
     Destroy,
     Doubt,
     Extend,

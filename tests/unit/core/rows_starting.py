@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle.decide import Ask, AwaitReady, Destroy, Doubt, Fail, Find, Serve, Try
+from sandbox_router.lifecycle.step import Ask, AwaitReady, Destroy, Doubt, Fail, Find, Serve, Try
 from sandbox_router.model.record import Attempt, Outcome
 from tests.unit.core.build import EPOCH, attempt, box, candidate, refused, s, wish
 from tests.unit.core.rows import ADOPTED, CREATED, EXPIRED, GONE, NO_POOL, Row, going, settling
@@ -94,19 +94,19 @@ STARTING = [
     Row("adopted and ready → serves", box(attempt(1, ADOPTED)), 0, Serve(1)),
     Row(
         "created, not ready → looked at when it is time",
-        box(attempt(1, CREATED, ready=False, look_at=s(2))),
+        box(attempt(1, CREATED, ready=False), step_at=s(2)),
         2,
         AwaitReady(1),
     ),
     Row(
         "created, not ready, before the look → waits",
-        box(attempt(1, CREATED, ready=False, look_at=s(2))),
+        box(attempt(1, CREATED, ready=False), step_at=s(2)),
         1.9,
         2,
     ),
     Row(
         "created, not ready at the create deadline → fails",
-        box(attempt(1, CREATED, ready=False, look_at=s(601))),
+        box(attempt(1, CREATED, ready=False), step_at=s(601)),
         600,
         NO_POOL,
     ),

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sandbox_router.lifecycle.create import CreateRequest, Reply
+from sandbox_router.lifecycle.create import CreateRequest
+from sandbox_router.lifecycle.once import Reply
 from sandbox_router.model.failure import ProviderFailure
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
@@ -104,8 +105,8 @@ class Scene(World):
         """A sandbox that runs."""
         reply = self.ask(None, **spec)
         assert reply.status == 201
-        assert reply.sandbox_id is not None
-        return self.seen(reply.sandbox_id)
+        assert reply.record_id is not None
+        return self.seen(reply.record_id)
 
     def seen(self, sandbox_id: str) -> Sandbox:
         """Its record now."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store.codec import decode, encode
-from sandbox_router.store.items import FACTS, attempt_key, record_item, record_key, sandbox_of
+from sandbox_router.store.items import FACTS, attempt_key, record_item, record_key, record_of
 from sandbox_router.table import PK, SK
 from tests.unit.core.build import T, attempt, box, running, wish
 from tests.unit.core.chance import quick, records
@@ -46,11 +46,11 @@ def test_a_record_is_stored_in_plain_values_and_comes_back_as_it_was(record: San
     stored = encode(record)
     assert plain(stored)
     assert decode(Sandbox, stored) == record
-    assert sandbox_of(items_of(record)) == record
+    assert record_of(Sandbox, items_of(record)) == record
 
 
 def test_attempts_without_their_record_are_nobody() -> None:
-    assert sandbox_of([{**encode(attempt()), SK: "B#001"}]) is None
+    assert record_of(Sandbox, [{**encode(attempt()), SK: "B#001"}]) is None
 
 
 def test_what_a_newer_writer_added_is_ignored() -> None:

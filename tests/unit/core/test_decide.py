@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_router.lifecycle.decide import (
+from sandbox_router.lifecycle.decide import decide, due
+from sandbox_router.lifecycle.step import (
     Ask,
     AwaitReady,
     Destroy,
@@ -21,8 +22,6 @@ from sandbox_router.lifecycle.decide import (
     Shift,
     Step,
     Try,
-    decide,
-    due,
 )
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import State

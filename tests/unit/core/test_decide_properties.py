@@ -7,17 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox_router.lifecycle.decide import (
-    Ask,
-    Effect,
-    Fail,
-    Serve,
-    Shift,
-    Try,
-    agenda,
-    decide,
-    due,
-)
+from sandbox_router.lifecycle.decide import agenda, decide, due
+from sandbox_router.lifecycle.step import Ask, Effect, Fail, Serve, Shift, Try
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import EDGES, Sandbox, State
 from tests.unit.core.build import EPOCH

@@ -36,7 +36,7 @@ def ops(scene: Scene, op: str) -> int:
 
 
 def starting(scene: Scene) -> str:
-    return scene.ask(wait=0).sandbox_id or ""
+    return scene.ask(wait=0).record_id or ""
 
 
 def running(scene: Scene) -> str:
@@ -58,7 +58,7 @@ def ended(scene: Scene) -> str:
 
 def failed(scene: Scene) -> str:
     scene.vendor().script("create", "forbidden")
-    return scene.ask().sandbox_id or ""
+    return scene.ask().record_id or ""
 
 
 def lost(scene: Scene) -> str:

@@ -94,7 +94,7 @@ def test_a_destroyed_instance_is_destroyed_and_not_lost(scene: Scene) -> None:
 
 
 def test_a_look_before_it_runs_looks_at_what_is_being_made(scene: Scene) -> None:
-    id_ = scene.ask(wait=0).sandbox_id or ""
+    id_ = scene.ask(wait=0).record_id or ""
     assert looked(scene, id_).state is State.RUNNING
 
 
@@ -153,7 +153,7 @@ def test_a_call_that_finds_the_instance_gone_has_it_looked_at(scene: Scene, call
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_is_for_what_runs_and_for_what_the_provider_can(scene: Scene, call: str) -> None:
-    id_ = scene.ask(wait=0).sandbox_id or ""
+    id_ = scene.ask(wait=0).record_id or ""
     with pytest.raises(NotRunningYet) as soon:
         CALLS[call](scene, id_)
     assert soon.value.retry_after == 1

@@ -38,7 +38,7 @@ def test_what_was_handed_over_can_still_be_destroyed(
 ) -> None:
     reply = scene.ask(wait=0, **ENV)
     loses_its_key(monkeypatch, "unseal")
-    assert scene.router.destroy(TENANT, reply.sandbox_id or "").state is State.DESTROYED
+    assert scene.router.destroy(TENANT, reply.record_id or "").state is State.DESTROYED
 
 
 def test_what_was_handed_over_fails_at_its_deadline_and_leaves_nothing(

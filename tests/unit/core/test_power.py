@@ -171,7 +171,7 @@ def test_what_a_provider_cannot_do_is_unsupported_before_it_is_asked(scene: Scen
 def test_what_has_not_started_can_be_tried_again_soon_and_what_has_ended_cannot(
     scene: Scene, verb: str
 ) -> None:
-    id_ = scene.ask(wait=0).sandbox_id or ""
+    id_ = scene.ask(wait=0).record_id or ""
     with pytest.raises(NotRunningYet) as soon:
         getattr(scene.router, verb)(TENANT, id_)
     assert soon.value.retry_after == 1

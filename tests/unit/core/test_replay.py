@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_router.lifecycle.create import Reply
+from sandbox_router.lifecycle.once import Reply
 from sandbox_router.model.failure import KeyReused, PoolUnsupported, Unsupported
 from sandbox_router.model.sandbox import State
 from sandbox_router.model.spec import Preferences
@@ -25,7 +25,7 @@ def test_a_finished_create_answers_the_same_bytes_and_calls_nobody(scene: Scene)
     scene.clock.sleep(40)
     calls, items = scene.calls(), scene.memory.items()
     again = scene.ask()
-    assert (again.status, again.body, again.sandbox_id) == (201, first.body, first.sandbox_id)
+    assert (again.status, again.body, again.record_id) == (201, first.body, first.record_id)
     assert (first.replayed, again.replayed) == (False, True)
     assert (scene.calls(), scene.memory.items()) == (calls, items)
 
@@ -33,7 +33,7 @@ def test_a_finished_create_answers_the_same_bytes_and_calls_nobody(scene: Scene)
 @pytest.mark.parametrize("change", ["destroy", "pause"])
 def test_a_replay_is_the_first_answer_and_not_the_present_state(scene: Scene, change: str) -> None:
     first = scene.ask()
-    getattr(scene.router, change)(TENANT, first.sandbox_id)
+    getattr(scene.router, change)(TENANT, first.record_id)
     again = scene.ask()
     assert (again.status, again.body) == (201, first.body)
 
@@ -45,7 +45,7 @@ def test_in_flight_is_202_with_the_same_sandbox_and_calls_nobody(scene: Scene, w
     first = scene.ask()
     (second,) = replies
     assert (second.status, second.replayed, second.retry_after) == (202, True, 1)
-    assert (second.sandbox_id, body(second)["state"]) == (first.sandbox_id, "starting")
+    assert (second.record_id, body(second)["state"]) == (first.record_id, "starting")
     assert [op for op, _ in scene.vendor().calls] == ["create"]
 
 
@@ -54,7 +54,7 @@ def test_a_create_nobody_has_begun_is_begun_by_the_one_who_asks_again(scene: Sce
     assert scene.calls() == 0
     again = scene.ask()
     assert (first.status, again.status, again.replayed) == (202, 201, True)
-    assert again.sandbox_id == first.sandbox_id
+    assert again.record_id == first.record_id
     assert scene.ask().body == again.body
 
 
@@ -80,7 +80,7 @@ def test_another_body_is_refused_while_the_first_is_with_the_provider(scene: Sce
 @pytest.mark.case("A12")
 @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.DESTROYED])
 def test_another_body_is_refused_when_the_first_ran(scene: Scene, state: State) -> None:
-    id_ = scene.ask().sandbox_id or ""
+    id_ = scene.ask().record_id or ""
     if state is State.PAUSED:
         scene.router.pause(TENANT, id_)
     if state is State.DESTROYED:
@@ -118,7 +118,7 @@ def test_a_dead_workers_create_is_resumed_under_the_same_names_when_its_lease_is
     again = scene.create(ttl=3600)
     assert again is not None
     assert (again.status, again.replayed) == (201, True)
-    assert [box.id for box in scene.boxes()] == [again.sandbox_id]
+    assert [box.id for box in scene.boxes()] == [again.record_id]
     assert len(scene.living()) == 1
     assert len({subject for op, subject in scene.vendor().calls if op == "create"}) == 1
 
@@ -160,7 +160,7 @@ def test_a_503_of_settled_refusals_frees_the_key_at_once(scene: Scene) -> None:
     assert (first.status, body(first)["code"]) == (503, "no_pool_available")
     again = scene.ask(ttl_seconds=60)  # even another body
     assert (again.status, again.replayed) == (201, False)
-    assert again.sandbox_id != first.sandbox_id
+    assert again.record_id != first.record_id
 
 
 def test_a_503_with_an_open_attempt_keeps_the_key_until_the_attempt_is_settled() -> None:
@@ -171,12 +171,12 @@ def test_a_503_with_an_open_attempt_keeps_the_key_until_the_attempt_is_settled()
     first = scene.until(State.FAILED)
     assert not first.settled
     kept = scene.ask()
-    assert (kept.status, kept.sandbox_id, kept.retry_after) == (503, first.id, 5)
+    assert (kept.status, kept.record_id, kept.retry_after) == (503, first.id, 5)
     other(scene)
     scene.on(600 + 30)
     assert scene.seen(first.id).settled
     again = scene.ask()
-    assert (again.status, again.sandbox_id == first.id) == (201, False)
+    assert (again.status, again.record_id == first.id) == (201, False)
 
 
 def test_a_request_refused_before_anybody_was_asked_leaves_its_key_free(scene: Scene) -> None:
@@ -189,20 +189,20 @@ def test_a_request_refused_before_anybody_was_asked_leaves_its_key_free(scene: S
 def test_the_same_key_of_another_tenant_is_another_request(scene: Scene) -> None:
     mine, theirs = scene.ask(), scene.ask(tenant="else")
     assert (theirs.status, theirs.replayed) == (201, False)
-    assert theirs.sandbox_id != mine.sandbox_id
+    assert theirs.record_id != mine.record_id
 
 
 def test_without_a_key_every_request_is_a_new_one(scene: Scene) -> None:
-    assert scene.ask(None).sandbox_id != scene.ask(None).sandbox_id
+    assert scene.ask(None).record_id != scene.ask(None).record_id
 
 
 def test_a_key_is_forgotten_a_day_after_its_sandboxs_deadline_and_not_before(scene: Scene) -> None:
     first = scene.ask(ttl_seconds=60)
     scene.settle()
     scene.clock.at(scene.box().expires_at + DAY_MS)
-    assert scene.ask(ttl_seconds=60).sandbox_id == first.sandbox_id
+    assert scene.ask(ttl_seconds=60).record_id == first.record_id
     scene.clock.sleep(1)
-    assert scene.ask(ttl_seconds=60).sandbox_id != first.sandbox_id
+    assert scene.ask(ttl_seconds=60).record_id != first.record_id
 
 
 @pytest.mark.case("A13")
@@ -220,7 +220,7 @@ def test_two_first_requests_at_once_make_one_sandbox_wherever_they_interleave(
     done = {reply.body for reply in replies if reply.status != 202}
     assert len(done) == 1
     assert {reply.status for reply in replies} <= {202, 403 if fault == "forbidden" else 201}
-    assert len({reply.sandbox_id for reply in replies}) == 1
+    assert len({reply.record_id for reply in replies}) == 1
     assert len(scene.boxes()) == 1
     assert len(scene.living()) == (0 if fault == "forbidden" else 1)
 

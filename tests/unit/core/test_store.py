@@ -35,7 +35,7 @@ def test_a_new_sandbox_is_record_attempt_key_guard_and_entry_and_is_due(shelf: S
         *(("SBX#sbx-a", "A"), ("SBX#sbx-a", "B#001"), ("GUARD#sbx-a", "A")),
         *(("IDEM#acme#k", "A"), ("LOG#sbx-a", entry)),
     }
-    assert shelf.other.load("sbx-a") == made
+    assert shelf.other.load(Sandbox, "sbx-a") == made
     assert shelf.due() == ["sbx-a"]
 
 
@@ -51,7 +51,7 @@ def test_a_taken_key_shows_its_owner_and_nothing_is_stored(shelf: Shelf) -> None
     late = box(attempt(epoch=1), id="sbx-b", key_hash="k", request_hash="other")
     owner = shelf.store.insert(late, CREATED)
     assert owner is not None
-    assert (owner.sandbox_id, owner.request_hash, owner.result) == ("sbx-a", "h", None)
+    assert (owner.record_id, owner.request_hash, owner.result) == ("sbx-a", "h", None)
     assert shelf.memory.items() == before
 
 
@@ -61,7 +61,7 @@ def test_the_same_key_of_another_tenant_is_another_key(shelf: Shelf) -> None:
     assert shelf.store.insert(other, CREATED) is None
     found = shelf.store.key("else", "k")
     assert found is not None
-    assert found.sandbox_id == "sbx-b"
+    assert found.record_id == "sbx-b"
 
 
 def test_an_expired_key_is_free_and_forgotten(shelf: Shelf) -> None:
@@ -76,7 +76,7 @@ def test_an_expired_key_is_free_and_forgotten(shelf: Shelf) -> None:
 
 
 def test_what_is_not_there_is_none(shelf: Shelf) -> None:
-    assert shelf.store.load("sbx-a") is None
+    assert shelf.store.load(Sandbox, "sbx-a") is None
     assert shelf.store.key("acme", "k") is None
 
 
@@ -84,7 +84,7 @@ def test_a_record_is_read_whole_however_short_the_pages(shelf: Shelf) -> None:
     many = tuple(attempt(n) for n in range(1, 60))
     shelf.inserted(attempts=many)
     shelf.weak.short = 1.0
-    read = shelf.store.load("sbx-a")
+    read = shelf.store.load(Sandbox, "sbx-a")
     assert read is not None
     assert read.attempts == many
 
@@ -93,7 +93,7 @@ def test_a_claim_counts_up_names_its_holder_and_is_due_at_its_end(shelf: Shelf) 
     held = shelf.claimed()
     assert (held.epoch, held.lease_until, held.due_at) == (2, s(30), s(30))
     assert held.nonce != "n"
-    assert shelf.other.load("sbx-a") == held
+    assert shelf.other.load(Sandbox, "sbx-a") == held
 
 
 @pytest.mark.parametrize("lease", [1, 30_000, 900_000])
@@ -116,7 +116,7 @@ def test_a_record_that_was_claimed_or_told_news_since_it_was_read_is_not_claimed
     read = shelf.inserted()
     shelf.other.wish(read, "wish_destroy", wish(), asked())
     assert shelf.store.claim(read, 30_000) is None
-    fresh = shelf.other.load("sbx-a")
+    fresh = shelf.other.load(Sandbox, "sbx-a")
     assert fresh is not None
     assert shelf.other.claim(fresh, 0) is not None
     assert shelf.store.claim(fresh, 30_000) is None
@@ -152,7 +152,7 @@ def test_a_wish_needs_no_claim_and_makes_the_record_due_now(shelf: Shelf) -> Non
     held = shelf.claimed()
     shelf.clock.at(s(1))
     shelf.store.wish(held, "wish_destroy", wish("client", s(1)), asked(s(1)))
-    read = shelf.other.load("sbx-a")
+    read = shelf.other.load(Sandbox, "sbx-a")
     assert read == replace(held, wish_destroy=wish("client", s(1)), news=1, due_at=s(1))
     assert [e["event"] for e in shelf.log()] == ["created", "wish.client"]
 
@@ -160,13 +160,13 @@ def test_a_wish_needs_no_claim_and_makes_the_record_due_now(shelf: Shelf) -> Non
 @pytest.mark.parametrize("attr", ["wish_destroy", "wish_power", "wish_expiry", "wish_look"])
 def test_a_later_decision_leaves_every_wish_as_it_is(shelf: Shelf, attr: str) -> None:
     shelf.claimed()
-    held = shelf.other.load("sbx-a")
+    held = shelf.other.load(Sandbox, "sbx-a")
     assert held is not None
     shelf.store.wish(held, attr, wish(), asked())
-    seen = shelf.other.load("sbx-a")
+    seen = shelf.other.load(Sandbox, "sbx-a")
     assert seen is not None
     shelf.saved(seen, state=State.RUNNING, due_at=s(9), serving=1)
-    read = shelf.other.load("sbx-a")
+    read = shelf.other.load(Sandbox, "sbx-a")
     assert read is not None
     assert getattr(read, attr) == wish()
     assert (read.state, read.news) == (State.RUNNING, 1)
@@ -184,7 +184,7 @@ def test_labels_change_beside_a_decision_and_both_stay(shelf: Shelf) -> None:
     held = shelf.claimed()
     shelf.store.amend(held, {"labels": {"team": "x"}}, Entry(T, "labels", "starting"))
     shelf.saved(held, state=State.RUNNING, serving=1)
-    read = shelf.other.load("sbx-a")
+    read = shelf.other.load(Sandbox, "sbx-a")
     assert read is not None
     assert (read.labels, read.state) == ({"team": "x"}, State.RUNNING)
 
@@ -198,7 +198,7 @@ def test_a_fact_is_told_without_a_claim_and_is_news_to_the_holder(shelf: Shelf) 
     shelf.store.tell(late, known)
     with pytest.raises(News):
         shelf.saved(holder, state=State.RUNNING)
-    read = shelf.other.load("sbx-a")
+    read = shelf.other.load(Sandbox, "sbx-a")
     assert read is not None
     told = read.attempts[0]
     assert (told.outcome, told.instance_id, told.looks) == (Outcome.CREATED, "i-9", 4)
@@ -253,7 +253,7 @@ def test_the_first_result_is_kept_under_the_key(shelf: Shelf) -> None:
     saved_with(shelf, shelf.claimed(), result=result(403))
     found = shelf.store.key("acme", "k")
     assert found is not None
-    assert (found.sandbox_id, found.request_hash, found.result) == ("sbx-a", "h", result(403))
+    assert (found.record_id, found.request_hash, found.result) == ("sbx-a", "h", result(403))
 
 
 def test_a_freed_key_is_gone_and_can_be_taken(shelf: Shelf) -> None:
@@ -279,8 +279,8 @@ def test_a_key_that_is_another_sandboxs_by_now_is_left_alone(
     saved_with(shelf, held, **change)
     found = shelf.store.key("acme", "k")
     assert found is not None
-    assert (found.sandbox_id, found.request_hash, found.result) == ("sbx-b", "h2", None)
-    read = shelf.other.load("sbx-a")
+    assert (found.record_id, found.request_hash, found.result) == ("sbx-b", "h2", None)
+    read = shelf.other.load(Sandbox, "sbx-a")
     assert read is not None
     assert read.state is State.FAILED
 
@@ -298,10 +298,10 @@ def test_a_tenants_records_come_newest_first_page_by_page(shelf: Shelf) -> None:
     for n in range(7):
         made = box(id=f"sbx-{n}", created_at=s(n // 2), tenant="acme" if n else "else")
         assert shelf.other.insert(made, CREATED) is None
-    found, cursor = shelf.store.of_tenant("acme", None, 4, None)
-    rest, end = shelf.store.of_tenant("acme", None, 4, cursor)
+    found, cursor = shelf.store.of_tenant(Sandbox, "acme", None, 4, None)
+    rest, end = shelf.store.of_tenant(Sandbox, "acme", None, 4, cursor)
     ids = [f"sbx-{n}" for n in (6, 5, 4, 3, 2, 1)]
     assert [b.id for b in (*found, *rest)] == ids
     assert end is None
-    since, _ = shelf.store.of_tenant("acme", s(2), 9, None)
+    since, _ = shelf.store.of_tenant(Sandbox, "acme", s(2), 9, None)
     assert [b.id for b in since] == ids[:3]

@@ -30,7 +30,7 @@ def shelf() -> Shelf:
 
 
 def loaded(shelf: Shelf) -> Sandbox:
-    found = shelf.other.load("sbx-a")
+    found = shelf.other.load(Sandbox, "sbx-a")
     assert found is not None
     return found
 
@@ -52,8 +52,8 @@ def test_an_insert_overtaken_between_two_tries_shows_the_winner(shelf: Shelf) ->
     shelf.clock.meanwhile.append(lambda: shelf.other.insert(winner, CREATED))
     owner = shelf.store.insert(KEYED, CREATED)
     assert owner is not None
-    assert owner.sandbox_id == "sbx-b"
-    assert shelf.other.load("sbx-a") is None
+    assert owner.record_id == "sbx-b"
+    assert shelf.other.load(Sandbox, "sbx-a") is None
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -118,7 +118,7 @@ def test_a_key_freed_with_a_lost_answer_is_not_taken_from_the_next_who_has_it(
     shelf.store.save(Change(held, replace(held, state=State.FAILED), frees_key=True))
     found = shelf.store.key("acme", "k")
     assert found is not None
-    assert found.sandbox_id == "sbx-b"
+    assert found.record_id == "sbx-b"
     assert loaded(shelf).state is State.FAILED
 
 
@@ -161,9 +161,9 @@ def test_a_table_that_never_takes_a_write_is_busy_after_five_tries(
 def test_a_table_that_never_answers_a_read_is_busy_after_five_tries(shelf: Shelf) -> None:
     shelf.weak.reads.extend(["throttled"] * 5)
     with pytest.raises(StoreBusy):
-        shelf.store.load("sbx-a")
+        shelf.store.load(Sandbox, "sbx-a")
     shelf.weak.reads.extend(["throttled"] * 4)
-    assert shelf.store.load("sbx-a") is None
+    assert shelf.store.load(Sandbox, "sbx-a") is None
 
 
 def test_a_wish_for_a_record_that_has_vanished_is_not_found(shelf: Shelf) -> None:
@@ -211,7 +211,7 @@ def test_of_sixteen_who_create_under_one_key_all_see_the_same_sandbox(race: int)
     def create(store: Store) -> object:
         mine = replace(KEYED, id=f"sbx-{threading.get_ident()}", key_hash="k2")
         owner = store.insert(mine, CREATED)
-        return mine.id if owner is None else owner.sandbox_id
+        return mine.id if owner is None else owner.record_id
 
     assert len(set(together(16, create))) == 1
 
@@ -223,6 +223,6 @@ def test_sixteen_wishes_at_once_are_all_counted() -> None:
 
     last = together(16, hope)[-1]
     assert isinstance(last, Store)
-    read = last.load("sbx-a")
+    read = last.load(Sandbox, "sbx-a")
     assert read is not None
     assert read.news == 16

@@ -59,7 +59,7 @@ def test_the_slow_one_tells_what_it_made_and_that_is_what_serves() -> None:
     scene.until(State.RUNNING, seconds=2)
     assert len(scene.living()) == 1
     assert scene.vendor("beta").calls == []
-    assert scene.ask().sandbox_id == reply.sandbox_id
+    assert scene.ask().record_id == reply.record_id
     assert scene.box().attempts[0].instance_id == scene.living()[0].id
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from sandbox_router.lifecycle.answer import answer, rendered
+from sandbox_router.lifecycle.steps import SandboxLife
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.view import sandbox_view, timestamp
@@ -30,6 +31,8 @@ FIELDS = {
     *("instance_id", "isolation", "env_names", "cost", "route", "attempts"),
 }
 ATTEMPT_FIELDS = {"n", "pool_id", "provider", "outcome", "class", "started_at", "ended_at"}
+NOBODY: Any = None
+LIFE = SandboxLife(NOBODY, NOBODY, NOBODY, "test")
 OUTCOMES = {"created", "refused", "unknown", "adopted", "gone"}
 
 
@@ -140,7 +143,7 @@ def test_times_are_rfc_3339_in_utc(ms: int | None, shown: str | None) -> None:
 def test_a_create_answers_from_the_record_alone(
     record: Sandbox, status: int, code: str | None
 ) -> None:
-    result = answer(record, T)
+    result = answer(LIFE, record, T)
     assert result.status == status
     assert json.loads(result.body).get("code") == code
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from .lifecycle.advance import WAKE_MS, Lifecycle
-from .lifecycle.create import CreateRequest, Creates, Reply
+from .lifecycle.create import CreateRequest, Creates
 from .lifecycle.health import PoolHealth
 from .lifecycle.listing import Filters, Listing
+from .lifecycle.once import Reply
+from .lifecycle.steps import SandboxLife
 from .lifecycle.wishes import Wishes
 from .model.failure import Gone, Internal, NotFound
 from .model.pool import Pool
@@ -60,9 +62,8 @@ class Router:
         self._pepper = pepper
         self._store = Store(table, clock, ids)
         self._health = PoolHealth(self._store, pools, clock)
-        self._lifecycle = Lifecycle(
-            self._store, pools, queue, vault, clock, deployment, self._health
-        )
+        life = SandboxLife(pools, vault, clock, deployment)
+        self._lifecycle = Lifecycle(life, self._store, queue, self._health)
         self._creates = Creates(self._lifecycle, ids, pepper)
         self._wishes = Wishes(self._lifecycle, pools, ids)
         self._session = Session(pools, vault)
@@ -205,7 +206,7 @@ class Router:
     def _seen(self, tenant: str, sandbox_id: str) -> Sandbox:
         """A tenant's own sandbox; anything else is not there."""
         try:
-            box = self._store.load(sandbox_id)
+            box = self._store.load(Sandbox, sandbox_id)
         except Unreadable:
             raise Internal from None
         if box is None or box.tenant != tenant:

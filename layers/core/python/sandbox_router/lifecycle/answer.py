@@ -1,15 +1,21 @@
-"""What a create answers, from the record alone: whoever settles it stores the same bytes."""
+"""What is answered to the request that began a record, from the record alone: whoever settles it
+stores the same bytes.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from ..model.failure import BY_CODE, Destroyed, Failure, FailureClass, NoPool
 from ..model.problem import problem
-from ..model.sandbox import Sandbox, State
-from ..model.view import attempt_view, sandbox_view
+from ..model.record import Record
+from ..model.sandbox import Sandbox
+from ..model.view import attempt_view
 from ..store import Result
+from .life import Life
+
+R = TypeVar("R", bound=Record)
 
 REPLAYED = frozenset(
     {FailureClass.PERMISSION, FailureClass.POLICY, FailureClass.INVALID, FailureClass.UNSUPPORTED}
@@ -31,30 +37,28 @@ def failure_of(box: Sandbox) -> Failure:
     return NoPool(retry_after=min(waits, default=5))
 
 
-def answer(box: Sandbox, now: int) -> Result:
-    """The answer to the create as the record stands; cost is estimated up to `now`."""
-    if box.state is State.STARTING:
-        return Result(202, rendered(sandbox_view(box, now)))
-    if box.started_at is None:
-        failure = failure_of(box) if box.state is State.FAILED else Destroyed()
-        attempts = [attempt_view(attempt) for attempt in box.attempts]
-        return Result(failure.status, rendered(problem(failure, box.request_id, attempts)))
-    return Result(201, rendered(sandbox_view(box, now)))
+def answer(life: Life[R], box: R, now: int) -> Result:
+    """The answer to the request that began it, as the record stands; costs count up to `now`."""
+    if box.beginning or box.started_at is not None:
+        return Result(202 if box.beginning else 201, rendered(life.view(box, now)))
+    failure = life.failure(box) if box.failed else Destroyed()
+    attempts = [attempt_view(attempt) for attempt in box.attempts]
+    return Result(failure.status, rendered(problem(failure, box.request_id, attempts)))
 
 
-def first_result(before: Sandbox, after: Sandbox, now: int) -> Result | None:
+def first_result(life: Life[R], before: R, after: R, now: int) -> Result | None:
     """The result to keep under the key with this save: the first that is settled and replayable."""
-    if before.state is not State.STARTING or after.state is State.STARTING:
+    if not before.beginning or after.beginning:
         return None
-    if after.state is State.FAILED and failure_of(after).klass not in REPLAYED:
+    if after.failed and life.failure(after).klass not in REPLAYED:
         return None
-    return answer(after, now)
+    return answer(life, after, now)
 
 
-def frees_key(before: Sandbox, after: Sandbox) -> bool:
+def frees_key(life: Life[R], before: R, after: R) -> bool:
     """A 503 of temporary refusals frees the key once no attempt is open."""
-    if after.state is not State.FAILED or after.started_at is not None or not after.settled:
+    if not after.failed or after.started_at is not None or not after.settled:
         return False
-    if failure_of(after).klass in REPLAYED:
+    if life.failure(after).klass in REPLAYED:
         return False
-    return before.state is not State.FAILED or not before.settled
+    return not before.failed or not before.settled

@@ -1,18 +1,31 @@
-"""What is to be done for a sandbox, and when: the specification of its life, pure.
-
-`agenda` lists what a record calls for, most urgent kind first, each with the time from which it
-holds. The step to take now and the time to look again both come from that one list, so that a
-record which is not due never hides a step, and one which is due always has one.
-"""
+"""What is to be done for a sandbox, and when: the specification of its life, pure."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..model.failure import BY_CODE, FailureClass, NoPool, ProviderFailure, Unsupported
 from ..model.record import Attempt, Outcome
 from ..model.sandbox import Sandbox, State
+from .step import (
+    Agenda,
+    Ask,
+    AwaitReady,
+    Doubt,
+    Extend,
+    Fail,
+    Find,
+    Look,
+    Moot,
+    Pause,
+    Resume,
+    Serve,
+    Shift,
+    Step,
+    Try,
+    earliest,
+    first,
+    loose,
+    over_at,
+)
 
 MAX_ROUNDS = 3
 MAX_ASKS = 2
@@ -20,99 +33,14 @@ MAX_ASKS = 2
 BACKOFF_MS = 1_000
 
 
-@dataclass(frozen=True)
-class Step:
-    """One thing to do. `n` is an attempt, 0 when the step is about the sandbox."""
-
-    n: int = 0
-
-
-class Effect(Step):
-    """A step that calls a provider; its intent is stored first."""
-
-
-class Ask(Effect):
-    """Create the instance of attempt n, or ask again under its identity."""
-
-
-class Find(Effect):
-    """Look attempt n up by its identity."""
-
-
-class AwaitReady(Effect):
-    """Has the instance of attempt n become ready?"""
-
-
-class Look(Effect):
-    """Look at the serving instance."""
-
-
-class Destroy(Effect):
-    """Destroy the instance of attempt n and confirm that it is gone."""
-
-
-class Pause(Effect):
-    """Pause the serving instance."""
-
-
-class Resume(Effect):
-    """Resume the serving instance."""
-
-
-class Extend(Effect):
-    """Move the provider's limit, then our deadline."""
-
-
-@dataclass(frozen=True)
-class Try(Step):
-    """Intend an attempt at a pool."""
-
-    pool_id: str = ""
-    round: int = 1
-
-
-class Doubt(Step):
-    """An intent of an earlier claim: nobody knows whether it was sent."""
-
-
-class Forgo(Step):
-    """An intent of this claim that will not be sent."""
-
-
-class Moot(Step):
-    """A wish to pause or resume what already is so."""
-
-
-class Serve(Step):
-    """The instance of attempt n is the sandbox now."""
-
-
-@dataclass(frozen=True)
-class Fail(Step):
-    """It will not start."""
-
-    code: str = ""
-
-
-@dataclass(frozen=True)
-class Shift(Step):
-    """A move along an edge of the state table that needs nothing else."""
-
-    to: State = State.DESTROYING
-    reason: str | None = None
-
-
-Agenda = Iterator[tuple[int, Step]]
-
-
 def decide(box: Sandbox, now: int, *, armed: bool) -> Step | None:
     """The step to take now. `armed`: are the secrets a create needs at hand?"""
-    return next((step for at, step in agenda(box, armed=armed) if at <= now), None)
+    return first(agenda(box, armed=armed), now)
 
 
 def due(box: Sandbox, *, armed: bool) -> int | None:
     """When the record wants to be looked at next; None: never again."""
-    return min((at for at, _ in agenda(box, armed=armed)), default=None)
+    return earliest(agenda(box, armed=armed))
 
 
 def agenda(box: Sandbox, *, armed: bool) -> Agenda:
@@ -134,7 +62,7 @@ def agenda(box: Sandbox, *, armed: bool) -> Agenda:
             pass
     for attempt in box.attempts:
         if not _in_use(box, attempt):
-            yield from _loose(box, attempt)
+            yield from loose(box, attempt)
 
 
 def _ends(box: Sandbox) -> Agenda:
@@ -162,7 +90,7 @@ def _starting(box: Sandbox, armed: bool) -> Agenda:
             yield (0, Ask(n)) if again else (attempt.look_at, Find(n))
             yield from _next(box, attempt, attempt.settle_until, armed)
         case Outcome.CREATED | Outcome.ADOPTED:
-            yield (0, Serve(n)) if attempt.ready else (attempt.look_at, AwaitReady(n))
+            yield (0, Serve(n)) if attempt.ready else (box.step_at, AwaitReady(n))
             yield (box.create_until, Fail(code=NoPool.code))
         case Outcome.REFUSED if not _failure(attempt).elsewhere:
             yield (0, Fail(n, code=attempt.code or ""))
@@ -234,11 +162,9 @@ def _living(box: Sandbox) -> Agenda:
 
 
 def _destroying(box: Sandbox) -> Agenda:
-    """Finished when nothing known is alive and what is unknown was given its time to settle."""
-    if any(a.alive or a.outcome is Outcome.INTENDED for a in box.attempts):
-        return
-    unsettled = [a.settle_until for a in box.attempts if a.outcome is Outcome.UNKNOWN]
-    yield (max(unsettled, default=0), Shift(to=State.DESTROYED, reason=box.state_reason))
+    at = over_at(box)
+    if at is not None:
+        yield (at, Shift(to=State.DESTROYED, reason=box.state_reason))
 
 
 def _in_use(box: Sandbox, attempt: Attempt) -> bool:
@@ -246,16 +172,3 @@ def _in_use(box: Sandbox, attempt: Attempt) -> bool:
     if box.state is State.STARTING:
         return attempt is box.current
     return attempt.n == box.serving and not box.state.terminal and box.state is not State.DESTROYING
-
-
-def _loose(box: Sandbox, attempt: Attempt) -> Agenda:
-    """An attempt nobody serves from: destroy what is there, watch for what may still come."""
-    match attempt.outcome:
-        case Outcome.INTENDED:
-            yield (0, Forgo(attempt.n) if attempt.epoch == box.epoch else Doubt(attempt.n))
-        case Outcome.UNKNOWN:
-            yield (attempt.look_at, Find(attempt.n))
-        case Outcome.CREATED | Outcome.ADOPTED:
-            yield (attempt.look_at, Destroy(attempt.n))
-        case _:
-            pass

@@ -57,7 +57,7 @@ class Listing:
         at = None if cursor is None else self._opened(tenant, cursor)
         for _ in range(PAGES):
             room = limit - len(found)
-            boxes, at = self._store.of_tenant(tenant, filters.created_after, room, at)
+            boxes, at = self._store.of_tenant(Sandbox, tenant, filters.created_after, room, at)
             whole = (self._whole(box) for box in boxes if filters.take(box))
             found.extend(box for box in whole if box and filters.take(box) and filters.serves(box))
             if at is None or len(found) >= limit:
@@ -66,7 +66,7 @@ class Listing:
 
     def _whole(self, box: Sandbox) -> Sandbox | None:
         try:
-            return self._store.load(box.id)
+            return self._store.load(Sandbox, box.id)
         except Unreadable:
             return None
 

@@ -9,29 +9,29 @@ from ..model.pool import Pool
 from ..model.record import Attempt, Outcome
 from ..model.sandbox import EDGES, Sandbox, State
 from ..ports import Pools
-from . import decide as d
+from . import step as s
 
 
-def moved(step: d.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -> Sandbox:
+def moved(step: s.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -> Sandbox:
     """The record after a step that calls nobody."""
     match step:
-        case d.Try():
+        case s.Try():
             return _tried(step, box, now, deployment, pools.pool(step.pool_id))
-        case d.Doubt(n=n):
+        case s.Doubt(n=n):
             return box.with_attempt(doubted(box.attempts[n - 1], now, pools, "unknown_outcome"))
-        case d.Forgo(n=n):
+        case s.Forgo(n=n):
             gone = replace(box.attempts[n - 1], outcome=Outcome.GONE, ended_at=now)
             return box.with_attempt(gone)
-        case d.Moot():
+        case s.Moot():
             assert box.wish_power is not None
             return replace(box, answered_power=box.wish_power.id, power_code=None)
-        case d.Serve(n=n):
+        case s.Serve(n=n):
             begun = replace(box, serving=n, started_at=now, observed_at=now, running_since=now)
             return shifted(begun, State.RUNNING, None, now)
-        case d.Fail(code=code):
+        case s.Fail(code=code):
             return shifted(box, State.FAILED, code, now)
-        case d.Shift(to=to, reason=reason):
-            return shifted(box, to, reason, now)
+        case s.Shift(to=to, reason=reason):
+            return shifted(box, State(to), reason, now)
         case _:
             raise AssertionError(step)
 
@@ -55,7 +55,7 @@ def shifted(box: Sandbox, to: State, reason: str | None, now: int) -> Sandbox:
     return replace(box, **changes)  # type: ignore[arg-type]
 
 
-def _tried(step: d.Try, box: Sandbox, now: int, deployment: str, pool: Pool) -> Sandbox:
+def _tried(step: s.Try, box: Sandbox, now: int, deployment: str, pool: Pool) -> Sandbox:
     n = len(box.attempts) + 1
     naming, lifetime = pool.profile.naming, pool.profile.lifetime
     limit = box.spec.ttl_seconds + lifetime.margin

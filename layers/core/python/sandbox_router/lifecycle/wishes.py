@@ -35,7 +35,7 @@ def must_be(box: Sandbox, *states: State) -> None:
 class Wishes:
     """Everything a client may wish of a sandbox it may see. Raises ProviderFailure classes."""
 
-    def __init__(self, lifecycle: Lifecycle, pools: Pools, ids: Ids) -> None:
+    def __init__(self, lifecycle: Lifecycle[Sandbox], pools: Pools, ids: Ids) -> None:
         self._lifecycle, self._pools, self._ids = lifecycle, pools, ids
         self._store, self._clock = lifecycle.store, lifecycle.clock
 
@@ -137,7 +137,7 @@ class Wishes:
         return after
 
     def _load(self, box: Sandbox) -> Sandbox:
-        fresh = self._store.load(box.id)
+        fresh = self._lifecycle.load(box.id)
         if fresh is None:
             raise NotFound
         return fresh

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
@@ -94,7 +95,7 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(ABC):
     """One record, from its first write to its last.
 
     create_until: what is not there by then has failed. epoch, nonce, lease_until: the claim. news:
@@ -128,14 +129,19 @@ class Record:
     missing_since: int | None = None
 
     @property
+    @abstractmethod
     def beginning(self) -> bool:
         """Is it in the state every record begins in?"""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def over(self) -> bool:
         """Is there no way out of its state?"""
-        raise NotImplementedError
+
+    @property
+    def failed(self) -> bool:
+        """Is its end a failure?"""
+        return self.state == "failed"
 
     @property
     def secret(self) -> bool:

@@ -43,6 +43,7 @@ class Spec:
 
     shape: Shape
     image: str = "default"
+    snapshot_id: str | None = None
     ttl_seconds: int = 3600
     region: str | None = None
     isolation: Isolation | None = None

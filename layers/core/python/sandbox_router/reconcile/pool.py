@@ -92,7 +92,7 @@ class Reconcile:
 
     def _judged(self, provider: Provider, report: Report, instance: Instance) -> None:
         sandbox_id = instance.tags.get(SANDBOX_ID)
-        box = None if sandbox_id is None else self._store.load(sandbox_id)
+        box = None if sandbox_id is None else self._store.load(Sandbox, sandbox_id)
         verdict = compare(instance, box, self._clock.now(), self._deployment)
         report.verdicts[verdict] = report.verdicts.get(verdict, 0) + 1
         if verdict in REPORTED:

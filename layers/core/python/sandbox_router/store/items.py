@@ -1,10 +1,11 @@
 """How records, attempts, keys and audit entries are spelled as items: keys, attributes, deadlines.
 
-SBX#<id>   A          the record: decisions, wishes, index attributes
+SBX#<id>   A          a sandbox's record: decisions, wishes, index attributes
 SBX#<id>   B#<n>      attempt n: facts
+SNAP#<id>             a snapshot's record and attempt, in the same way
 LOG#<id>   <time>#…   audit entries, written with the decisions they tell of: the outbox
 IDEM#<tenant>#<hash>  an idempotency key, its request hash and first settled result
-GUARD#<id>            expires after the deadline; its expiry alone would find the sandbox again
+GUARD#<id>            expires after the deadline; its expiry alone would find the record again
 KEY#<hash>            an API key, by keyed hash
 POOL#<id>   HEALTH    a pool's health: broken since when, cooling until when
 POOL#<id>   SEEN#…    since when an instance that no record knows is seen there
@@ -15,13 +16,14 @@ The roles on AWS end at these prefixes (`infra.cloud.grants`): a new one must be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 from zlib import crc32
 
-from ..model.record import Attempt
+from ..model.record import Attempt, Record
 from ..model.sandbox import Sandbox
+from ..model.snapshot import Snapshot
 from ..table import (
     ALWAYS,
     PK,
@@ -40,6 +42,7 @@ from ..table import (
 )
 from .codec import decode, encode, names
 
+R = TypeVar("R", bound=Record)
 LOG = "LOG#"
 OUTBOX: Key = ("OUTBOX", "A")
 ORPHAN = "orphan.found"
@@ -89,17 +92,17 @@ class Result:
 class KeyRecord:
     """What is known of an idempotency key."""
 
-    sandbox_id: str
+    record_id: str
     request_hash: str
     result: Result | None
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Generic[R]):
     """One save: the record as it was read, as it shall be, and what goes with it."""
 
-    before: Sandbox
-    after: Sandbox
+    before: R
+    after: R
     entries: tuple[Entry, ...] = ()
     result: Result | None = None
     frees_key: bool = False
@@ -110,14 +113,28 @@ FACTS = frozenset({"outcome", "instance_id", "access", "ready", "ended_at", "loo
 _OUTSIDE = frozenset({"attempts"})
 
 
-def record_key(sandbox_id: str) -> Key:
+def kind_of(record_id: str) -> type[Record]:
+    """What an id is the id of; a sandbox's where it is nothing of ours."""
+    return Snapshot if record_id.startswith("snap-") else Sandbox
+
+
+_PARTITIONS: Mapping[type[Record], str] = {Sandbox: "SBX#", Snapshot: "SNAP#"}
+_SHELVES: Mapping[type[Record], str] = {Sandbox: "", Snapshot: "#snapshots"}
+
+
+def shelf(kind: type[Record], tenant: str) -> str:
+    """The tenant-index partition of a tenant's records of a kind."""
+    return f"{tenant}{_SHELVES[kind]}"
+
+
+def record_key(record_id: str) -> Key:
     """Where a record is."""
-    return (f"SBX#{sandbox_id}", "A")
+    return (f"{_PARTITIONS[kind_of(record_id)]}{record_id}", "A")
 
 
-def attempt_key(sandbox_id: str, n: int) -> Key:
+def attempt_key(record_id: str, n: int) -> Key:
     """Where attempt n is."""
-    return (f"SBX#{sandbox_id}", f"B#{n:03d}")
+    return (record_key(record_id)[0], f"B#{n:03d}")
 
 
 def idempotency_key(tenant: str, key_hash: str | None) -> Key:
@@ -140,9 +157,9 @@ def sighting_key(pool_id: str, instance_id: str) -> Key:
     return (f"POOL#{pool_id}", f"SEEN#{instance_id}")
 
 
-def shard_of(sandbox_id: str) -> str:
-    """The due-index partition of a sandbox."""
-    return f"due#{crc32(sandbox_id.encode()) % SHARDS:02d}"
+def shard_of(record_id: str) -> str:
+    """The due-index partition of a record."""
+    return f"due#{crc32(record_id.encode()) % SHARDS:02d}"
 
 
 def integer(value: object) -> int:
@@ -151,23 +168,26 @@ def integer(value: object) -> int:
     return value
 
 
-def _attributes(box: Sandbox) -> dict[str, Any]:
+def _attributes(box: Record) -> dict[str, Any]:
     return {k: v for k, v in encode(box).items() if k not in _OUTSIDE}
 
 
-def record_item(box: Sandbox) -> dict[str, Any]:
+def record_item(box: Record) -> dict[str, Any]:
     """The first write of a record, index attributes included."""
-    index = {"tenant_key": box.tenant, "tenant_sort": f"{box.created_at:015d}#{box.id}"}
+    index = {
+        "tenant_key": shelf(type(box), box.tenant),
+        "tenant_sort": f"{box.created_at:015d}#{box.id}",
+    }
     shard = {} if box.due_at is None else {"due_shard": shard_of(box.id)}
     return {**_attributes(box), **index, **shard}
 
 
-def sandbox_of(items: Sequence[Item]) -> Sandbox | None:
+def record_of(kind: type[R], items: Sequence[Item]) -> R | None:
     """A record from the items of its partition, in order; None when the record itself is gone."""
     record, *attempts = items
     if record[SK] != "A":  # its record has expired, its attempts are about to
         return None
-    box = decode(Sandbox, record)
+    box = decode(kind, record)
     return replace(box, attempts=tuple(decode(Attempt, item) for item in attempts))
 
 
@@ -187,7 +207,7 @@ def _changes(before: Any, after: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     return changed, tuple(removed)
 
 
-def record_update(before: Sandbox, after: Sandbox, held: Condition) -> Update:
+def record_update(before: Record, after: Record, held: Condition) -> Update:
     """The record's changed attributes, its place in the due index included."""
     attributes, removed = _changes(before, after)
     if after.due_at is None:
@@ -197,7 +217,7 @@ def record_update(before: Sandbox, after: Sandbox, held: Condition) -> Update:
     return Update(record_key(after.id), set=attributes, remove=removed, when=held)
 
 
-def attempt_writes(before: Sandbox, after: Sandbox) -> list[Write]:
+def attempt_writes(before: Record, after: Record) -> list[Write]:
     """The changed attributes of each changed attempt."""
     writes: list[Write] = []
     for attempt in after.attempts:
@@ -208,7 +228,7 @@ def attempt_writes(before: Sandbox, after: Sandbox) -> list[Write]:
     return writes
 
 
-def entry_put(box: Sandbox, entry: Entry, number: int, kind: str = "d") -> Put:
+def entry_put(box: Record, entry: Entry, number: int, kind: str = "d") -> Put:
     """An audit entry; `number` tells entries of one claim and millisecond apart."""
     sort = f"{entry.at:015d}#{box.epoch:06d}{kind}{number:04d}"
     keep = max(box.expires_at, entry.at) // 1000 + (RECORD_DAYS + 1) * DAY
@@ -217,11 +237,11 @@ def entry_put(box: Sandbox, entry: Entry, number: int, kind: str = "d") -> Put:
     return Put((f"{LOG}{box.id}", sort), item)
 
 
-def loose_entry_put(sandbox_id: str, tenant: str, entry: Entry) -> Put:
+def loose_entry_put(record_id: str, tenant: str, entry: Entry) -> Put:
     """An audit entry about an instance whose record is not there."""
     keep = entry.at // 1000 + RECORD_DAYS * DAY
-    item = {**encode(entry), "sandbox_id": sandbox_id, "tenant": tenant, "epoch": 0, TTL: keep}
-    return Put((f"{LOG}{sandbox_id}", f"{entry.at:015d}#{entry.reason}"), item)
+    item = {**encode(entry), "sandbox_id": record_id, "tenant": tenant, "epoch": 0, TTL: keep}
+    return Put((f"{LOG}{record_id}", f"{entry.at:015d}#{entry.reason}"), item)
 
 
 def logged(item: Item) -> Logged | None:
@@ -232,7 +252,7 @@ def logged(item: Item) -> Logged | None:
     return Logged(key, str(item["sandbox_id"]), str(item["tenant"]), decode(Entry, item))
 
 
-def key_item(box: Sandbox) -> dict[str, Any]:
+def key_item(box: Record) -> dict[str, Any]:
     """A fresh idempotency key."""
     return {
         "sandbox_id": box.id,
@@ -248,7 +268,7 @@ def key_record_of(item: Item) -> KeyRecord:
     return KeyRecord(str(item["sandbox_id"]), str(item["request_hash"]), result)
 
 
-def key_writes(change: Change) -> list[Write]:
+def key_writes(change: Change[R]) -> list[Write]:
     """What a save does to its idempotency key, as long as the key is still this sandbox's."""
     box = change.after
     if box.key_hash is None:
@@ -261,26 +281,26 @@ def key_writes(change: Change) -> list[Write]:
     return [Update(_key_of(box), set=kept, when=_owned(box))]
 
 
-def _key_of(box: Sandbox) -> Key:
+def _key_of(box: Record) -> Key:
     return idempotency_key(box.tenant, box.key_hash)
 
 
-def _owned(box: Sandbox) -> Condition:
+def _owned(box: Record) -> Condition:
     return when(Test("sandbox_id", "=", box.id))
 
 
-def guard_put(box: Sandbox) -> Put:
+def guard_put(box: Record) -> Put:
     """The guard, good until some time after the deadline."""
     return guard_after(box.id, box.expires_at)
 
 
-def guard_after(sandbox_id: str, moment: int) -> Put:
+def guard_after(record_id: str, moment: int) -> Put:
     """A guard that expires some time after this moment."""
     keep = moment // 1000 + GUARD_SECONDS
-    return Put((f"GUARD#{sandbox_id}", "A"), {"sandbox_id": sandbox_id, TTL: keep}, ALWAYS)
+    return Put((f"GUARD#{record_id}", "A"), {"sandbox_id": record_id, TTL: keep}, ALWAYS)
 
 
-def retention_writes(before: Sandbox, after: Sandbox, now: int) -> list[Write]:
+def retention_writes(before: Record, after: Record, now: int) -> list[Write]:
     """Deadlines of what hangs on the record: moved with `expires_at`, set at its end."""
     writes: list[Write] = []
     if after.expires_at != before.expires_at:
@@ -296,9 +316,9 @@ def retention_writes(before: Sandbox, after: Sandbox, now: int) -> list[Write]:
     return writes
 
 
-def finished(box: Sandbox) -> bool:
+def finished(box: Record) -> bool:
     """Terminal, and no attempt may still leave anything behind."""
-    return box.state.terminal and box.settled
+    return box.over and box.settled
 
 
 def one_write_per_key(writes: Sequence[Write]) -> list[Write]:

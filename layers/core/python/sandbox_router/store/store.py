@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
-from ..model.failure import NotFound, StoreBusy
-from ..model.record import Attempt, Outcome, Wish
+from ..model.failure import NotFound
+from ..model.record import Attempt, Outcome, Record, Wish
 from ..model.sandbox import Sandbox
-from ..ports import Clock, Ids, Table
 from ..table import (
-    EVERYTHING,
     PK,
     TTL,
     ConditionFailed,
-    Contended,
-    Delete,
     Item,
-    Key,
-    Lost,
-    Page,
     Put,
     Range,
     Test,
@@ -34,6 +28,7 @@ from ..table import (
     missing,
     when,
 )
+from .access import Access
 from .codec import decode, encode
 from .items import (
     FACTS,
@@ -52,18 +47,20 @@ from .items import (
     key_item,
     key_record_of,
     key_writes,
+    kind_of,
     loose_entry_put,
     one_write_per_key,
     record_item,
     record_key,
+    record_of,
     record_update,
     retention_writes,
-    sandbox_of,
     shard_of,
+    shelf,
 )
 
 T = TypeVar("T")
-TRIES = 5
+R = TypeVar("R", bound=Record)
 STUCK_MS, STUCK_MOST_MS = 60_000, 3_600_000
 
 
@@ -79,14 +76,11 @@ class Unreadable(Exception):
     """A record is there and cannot be understood: a newer writer's, or a damaged one."""
 
 
-class Store:
-    """Reads and writes of sandboxes. Raises StoreBusy when the table does not take a write."""
+class Store(Access):
+    """Reads and writes of records. Raises StoreBusy when the table does not take a write."""
 
-    def __init__(self, table: Table, clock: Clock, ids: Ids) -> None:
-        self._table, self._clock, self._ids = table, clock, ids
-
-    def insert(self, box: Sandbox, entry: Entry) -> KeyRecord | None:
-        """Everything a new sandbox needs, in one transaction; the key's owner when it is taken."""
+    def insert(self, box: Record, entry: Entry) -> KeyRecord | None:
+        """Everything a new record needs, in one transaction; the key's owner when it is taken."""
         writes: list[Write] = [
             Put(record_key(box.id), record_item(box), missing()),
             guard_put(box),
@@ -104,11 +98,11 @@ class Store:
             return self._taken(box, failed)
         return None
 
-    def _taken(self, box: Sandbox, failed: ConditionFailed) -> KeyRecord | None:
+    def _taken(self, box: Record, failed: ConditionFailed) -> KeyRecord | None:
         """Ours after a lost acknowledgement, or somebody's."""
         if box.key_hash is not None and failed.old[0] is not None:
             owner = key_record_of(failed.old[0])
-            return None if owner.sandbox_id == box.id else owner
+            return None if owner.record_id == box.id else owner
         return None  # the id is 130 random bits: a record under it is this one
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
@@ -118,18 +112,20 @@ class Store:
             return None
         return key_record_of(item)
 
-    def load(self, sandbox_id: str) -> Sandbox | None:
-        """The record with its attempts, consistent; None when there is none."""
+    def load(self, kind: type[R], record_id: str) -> R | None:
+        """The record with its attempts, consistent; None when there is none of this kind."""
+        if kind_of(record_id) is not kind:
+            return None
         items: list[Item] = []
         cursor: str | None = None
         while True:  # a page may be short, and half a record must decide nothing
-            page = self._query(None, record_key(sandbox_id)[0], cursor=cursor)
+            page = self._query(None, record_key(record_id)[0], cursor=cursor)
             items.extend(page.items)
             cursor = page.cursor
             if cursor is None:
-                return _read(sandbox_of, items) if items else None
+                return _read(partial(record_of, kind), items) if items else None
 
-    def claim(self, box: Sandbox, lease_ms: int) -> Sandbox | None:
+    def claim(self, box: R, lease_ms: int) -> R | None:
         """The record under a new claim; None when it changed or somebody holds it. Every save moves
         the lease on and a release ends it: the lease that was read shows that nobody saved since.
         """
@@ -147,13 +143,13 @@ class Store:
                 return None
         return claimed
 
-    def free(self, box: Sandbox) -> None:
+    def free(self, box: Record) -> None:
         """End a claim whose holder is known to be dead, unless there is another one by now."""
         ended, same = {"lease_until": 0, **self._due(box.id)}, when(Test("epoch", "=", box.epoch))
         with suppress(ConditionFailed):
             self._write(Update(record_key(box.id), set=ended, when=same))
 
-    def save(self, change: Change) -> Sandbox:
+    def save(self, change: Change[R]) -> R:
         """Facts, decisions and audit entries in one write; raises ClaimLost or News."""
         before, after = change.before, change.after
         held = when(Test("epoch", "=", after.epoch), Test("news", "=", before.news))
@@ -167,45 +163,45 @@ class Store:
         self._commit(after, one_write_per_key(writes))
         return after
 
-    def _commit(self, after: Sandbox, writes: list[Write]) -> None:
+    def _commit(self, after: Record, writes: list[Write]) -> None:
         try:
             self._write(*writes)
         except ConditionFailed as failed:
             old = failed.old[0]
             if old is not None:
                 raise (News if old.get("epoch") == after.epoch else ClaimLost) from None
-            # Another sandbox's by now, after a lost acknowledgement.
+            # Another's by now, after a lost acknowledgement.
             key = idempotency_key(after.tenant, after.key_hash)
             self._commit(after, [write for write in writes if write.key != key])
 
-    def guard(self, sandbox_id: str) -> bool:
-        """Another guard after one that expired; False when the sandbox is over and needs none."""
+    def guard(self, record_id: str) -> bool:
+        """Another guard after one that expired; False when the record is over and needs none."""
         try:
-            box = self.load(sandbox_id)
+            box: Record | None = self.load(kind_of(record_id), record_id)
         except Unreadable:
             pass  # whatever it is, nobody has seen its end
         else:
             if box is None or finished(box):
                 return False
-        self._write(guard_after(sandbox_id, self._clock.now()))
+        self._write(guard_after(record_id, self._clock.now()))
         return True
 
-    def set_aside(self, sandbox_id: str) -> None:
+    def set_aside(self, record_id: str) -> None:
         """Look at an unreadable record ever more rarely: it must not keep others waiting."""
-        item = self.get(record_key(sandbox_id)) or {}
+        item = self.get(record_key(record_id)) or {}
         failed = item.get("stuck", 0)
         tries = failed if isinstance(failed, int) else 0
         at = self._clock.now() + min(STUCK_MS * 2 ** min(tries, 10), STUCK_MOST_MS)
         with suppress(ConditionFailed):
             here = when(Test(PK, "exists"))
-            later = Update(record_key(sandbox_id), set={"due_at": at}, add={"stuck": 1}, when=here)
+            later = Update(record_key(record_id), set={"due_at": at}, add={"stuck": 1}, when=here)
             self._write(later)
 
-    def note(self, sandbox_id: str, tenant: str, entry: Entry) -> None:
+    def note(self, record_id: str, tenant: str, entry: Entry) -> None:
         """An audit entry about an instance that has no record."""
-        self._write(loose_entry_put(sandbox_id, tenant, entry))
+        self._write(loose_entry_put(record_id, tenant, entry))
 
-    def tell(self, box: Sandbox, attempt: Attempt, *, again: bool = False) -> None:
+    def tell(self, box: Record, attempt: Attempt, *, again: bool = False) -> None:
         """A fact, without any claim: what an instance's maker learnt after losing the record.
 
         News only while the record knows of no instance: whoever adopted it may have destroyed it
@@ -221,14 +217,14 @@ class Store:
                 Update(record_key(box.id), set=due, add={"news": 1}, when=here),
             )
 
-    def wish(self, box: Sandbox, attr: str, wish: Wish, entry: Entry) -> None:
+    def wish(self, box: Record, attr: str, wish: Wish, entry: Entry) -> None:
         """Anybody's wish, stored at once, whoever holds the record."""
         attributes = {attr: encode(wish), **self._due(box.id)}
         wished = Update(record_key(box.id), set=attributes, add={"news": 1})
         self._change(wished, entry_put(box, entry, box.news, "w"))
 
     def amend(
-        self, box: Sandbox, attributes: Mapping[str, object], entry: Entry, *, news: bool = False
+        self, box: Record, attributes: Mapping[str, object], entry: Entry, *, news: bool = False
     ) -> None:
         """Attributes that are anybody's: labels; with `news`, those a decision goes by."""
         due, seen = (self._due(box.id), {"news": 1}) if news else ({}, {})
@@ -248,8 +244,8 @@ class Store:
         except ConditionFailed:
             raise NotFound from None
 
-    def _due(self, sandbox_id: str) -> dict[str, object]:
-        return {"due_at": self._clock.now(), "due_shard": shard_of(sandbox_id)}
+    def _due(self, record_id: str) -> dict[str, object]:
+        return {"due_at": self._clock.now(), "due_shard": shard_of(record_id)}
 
     def due(
         self, shard: int, until: int, cursor: str | None
@@ -260,14 +256,19 @@ class Store:
         return found, page.cursor
 
     def of_tenant(
-        self, tenant: str, since: int | None, limit: int, cursor: str | None
-    ) -> tuple[list[Sandbox], str | None]:
-        """One page of a tenant's records, newest first, without their attempts."""
+        self, kind: type[R], tenant: str, since: int | None, limit: int, cursor: str | None
+    ) -> tuple[list[R], str | None]:
+        """One page of a tenant's records of a kind, newest first, without their attempts."""
         low = None if since is None else f"{since:015d}"
         page = self._query(
-            "tenant", tenant, Range(low=low), limit=limit, cursor=cursor, descending=True
+            "tenant",
+            shelf(kind, tenant),
+            Range(low=low),
+            limit=limit,
+            cursor=cursor,
+            descending=True,
         )
-        found = [_readable(item) for item in page.items]
+        found = [_readable(kind, item) for item in page.items]
         return [box for box in found if box is not None], page.cursor
 
     def health(self, pool_id: str) -> tuple[bool, int | None]:
@@ -294,47 +295,6 @@ class Store:
             return integer((failed.old[0] or {})["cooling_until"])
         return until
 
-    def get(self, key: Key) -> Item | None:
-        """An item as it is now."""
-        return self._tried(lambda: self._table.get(key))
-
-    def put(self, key: Key, item: Item) -> None:
-        """Keep an item of another kind: an API key, a sighting, a place in the outbox."""
-        self._write(Put(key, item))
-
-    def drop(self, key: Key) -> None:
-        """Forget such an item."""
-        self._write(Delete(key))
-
-    def _query(
-        self,
-        index: str | None,
-        hash: str,
-        range: Range = EVERYTHING,
-        *,
-        limit: int = 100,
-        cursor: str | None = None,
-        descending: bool = False,
-    ) -> Page:
-        return self._tried(
-            lambda: self._table.query(
-                index, hash, range, limit=limit, cursor=cursor, descending=descending
-            )
-        )
-
-    def _write(self, *writes: Write) -> None:
-        """Write; every write of this store can be repeated after a lost answer."""
-        self._tried(lambda: self._table.write(*writes))
-
-    def _tried(self, call: Callable[[], T]) -> T:
-        """Again after contention, throttling or a lost answer, a few times."""
-        for attempt in range(TRIES):
-            try:
-                return call()
-            except (Contended, Lost):
-                self._clock.sleep(0.02 * 2**attempt * (0.5 + self._ids.jitter()))
-        raise StoreBusy
-
 
 def _read(decoder: Callable[[Any], T], items: Any) -> T:
     try:
@@ -343,8 +303,8 @@ def _read(decoder: Callable[[Any], T], items: Any) -> T:
         raise Unreadable from error
 
 
-def _readable(item: Item) -> Sandbox | None:
+def _readable(kind: type[R], item: Item) -> R | None:
     """A record of a page; one that cannot be understood does not hide the others."""
     with suppress(KeyError, TypeError, ValueError):
-        return decode(Sandbox, item)
+        return decode(kind, item)
     return None
