@@ -24,6 +24,8 @@ CONTENDED = frozenset(
         "ProvisionedThroughputExceededException",
         "ReplicatedWriteConflictException",
         "RequestLimitExceeded",
+        "RequestTimeout",  # S3: a body that came too slowly
+        "SlowDown",
         "Throttling",
         "ThrottlingError",
         "ThrottlingException",

@@ -10,13 +10,14 @@ from typing import Any
 
 from moto import mock_aws
 
+from adapters.aws.objects import S3Objects
 from adapters.aws.session import Session
 from adapters.aws.table import DynamoTable
 from adapters.items import SORTS
 from sandbox_router.table import INDEXES, PK, SK
 
 REGION = "eu-central-1"
-TABLE = "router"
+TABLE, BUCKET = "router", "router-objects"
 _LETTER = {str: "S", int: "N"}
 
 
@@ -93,3 +94,16 @@ def table_of(session: Session) -> Iterator[DynamoTable]:
     make_table(client)
     yield DynamoTable(Serial(client), TABLE)
     client.delete_table(TableName=TABLE)
+
+
+@contextmanager
+def bucket_of(session: Session) -> Iterator[S3Objects]:
+    """The driver over a bucket made now; nothing may be left half-sent in it at the end."""
+    client = session.made("s3")
+    where = {"LocationConstraint": REGION}
+    client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
+    yield S3Objects(client, BUCKET)
+    assert client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
+    for one in client.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        client.delete_object(Bucket=BUCKET, Key=one["Key"])
+    client.delete_bucket(Bucket=BUCKET)

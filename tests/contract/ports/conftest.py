@@ -18,10 +18,13 @@ from adapters.aws.vault import SecretVault
 from adapters.embedded.queue import SqliteQueue
 from adapters.embedded.table import SqliteTable
 from adapters.embedded.vault import FileVault
-from sandbox_router.ports import Table, Vault
+from adapters.folder import FolderObjects
+from sandbox_router.model.secret import Secret
+from sandbox_router.ports import Objects, Table, Vault
 from sandbox_router.table import EVERYTHING, Contended, Item, Key, Page, Range, Write
-from tests.contract.aws.cloud import made_secret, table_of
+from tests.contract.aws.cloud import bucket_of, made_secret, table_of
 from tests.fakes.clock import FakeClock
+from tests.fakes.objects import MemoryObjects
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.table import MemoryTable
 from tests.fakes.vault import FakeVault
@@ -174,3 +177,17 @@ def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Vault:
         manager = request.getfixturevalue("account").made("secretsmanager")
         return SecretVault(SecretStore(manager), made_secret(manager, "k" * 64))
     return FakeVault() if request.param == "fake" else FileVault(tmp_path / "vault.key")
+
+
+@pytest.fixture(params=["memory", "folder", "s3"])
+def objects(request: pytest.FixtureRequest, folder: Path) -> Iterator[Objects]:
+    if request.param == "s3":
+        with bucket_of(request.getfixturevalue("account")) as bucket:
+            yield bucket
+    elif request.param == "memory":
+        yield MemoryObjects()
+    else:
+        there = folder / "objects"
+        secret = Secret("p" * 64)
+        yield FolderObjects(there, "http://127.0.0.1:1", lambda: secret, FakeClock())
+        assert not [path for path in there.glob(".*")]
