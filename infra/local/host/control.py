@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from infra.local.host.calls import CallLog
+from infra.local.host.captures import Capture
 from infra.local.host.config import Config
 from infra.local.host.engine import Engine, StateError
 from infra.local.host.faults import BadFault, Faults
@@ -49,6 +50,7 @@ class HostControl:
             ("GET", "/instances", self._instances),
             ("POST", "/instances/{id}/kill", self._kill),
             ("POST", "/instances/{id}/pause", self._pause),
+            ("GET", "/captures", self._captures),
             ("GET", "/calls", self._calls),
             ("GET", "/faults", self._list_faults),
             ("POST", "/faults", self._order_fault),
@@ -75,9 +77,7 @@ class HostControl:
 
     async def _instances(self, request: Request) -> Response:
         params = _params(request, "account", "state")
-        account, state = params.get("account"), params.get("state")
-        if account is not None and account not in self._accounts:
-            raise BadRequest(f"account {account!r} is not configured here")
+        account, state = self._account(params), params.get("state")
         if state is not None and state not in _STATES:
             raise BadRequest(f"state must be one of: {', '.join(sorted(_STATES))}")
         found = [
@@ -86,6 +86,17 @@ class HostControl:
             if account in (None, one.request.account) and state in (None, one.state.value)
         ]
         return JSONResponse({"instances": [_instance(one) for one in found]})
+
+    async def _captures(self, request: Request) -> Response:
+        account = self._account(_params(request, "account"))
+        found = [one for one in self._engine.captures.all() if account in (None, one.account)]
+        return JSONResponse({"captures": [_capture(one) for one in found]})
+
+    def _account(self, params: dict[str, str]) -> str | None:
+        account = params.get("account")
+        if account is not None and account not in self._accounts:
+            raise BadRequest(f"account {account!r} is not configured here")
+        return account
 
     async def _kill(self, request: Request) -> Response:
         await self._engine.destroy(self._living(request), Gone.KILLED)
@@ -166,6 +177,15 @@ def _instance(instance: Instance) -> dict[str, Any]:
         **_moment("gone_at", instance.gone_ms),
         "gone_reason": None if instance.gone is None else instance.gone.value,
         "processes": instance.process_count(),
+    }
+
+
+def _capture(capture: Capture) -> dict[str, Any]:
+    shown = ("id", "account", "dialect", "name", "source", "bytes")
+    return {name: getattr(capture, name) for name in shown} | {
+        "state": capture.state.value,
+        **_moment("created_at", capture.created_ms),
+        **_moment("ready_at", capture.ready_ms),
     }
 
 

@@ -7,16 +7,19 @@ directory is removed. The engine alone enforces lifetimes; no client is trusted 
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import shutil
-import stat
 import string
 from collections import deque
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from infra.local.host.captures import (
+    Capture,
+    CaptureError,
+    Captures,
+    remove_directory,
+)
 from infra.local.host.cell import Cell, CellError, Namespaces
 from infra.local.host.instance import Gone, Instance, OnEnd, Request, State, Template, now_ms
 from infra.local.host.isolation import PROCESS, Place, Tier, prepare_etc
@@ -26,6 +29,7 @@ from infra.local.host.timers import Deadlines, clock
 
 _KEEP_GONE = 20_000
 _CLOSE_SECONDS = 1.5
+_LAUNCH_SECONDS = 0.002
 # Starting is two forks and a few mounts; more at once only makes each wait for the others.
 _STARTS_AT_ONCE = 16
 _ALPHABET = string.ascii_lowercase + string.digits
@@ -42,6 +46,7 @@ class Engine:
     def __init__(self, tier: Tier, state: Path, templates: dict[str, Template]) -> None:
         self.tier = tier
         self.templates = templates
+        self.captures = Captures(state / "captures")
         self._instances: dict[str, Instance] = {}
         self._gone: deque[str] = deque()
         self._directory = state / "instances"
@@ -55,9 +60,10 @@ class Engine:
     def prepare(self) -> None:
         """Make the state directory ready; what a killed host left there is removed."""
         if self._directory.exists():
-            _remove_directory(self._directory)
+            remove_directory(self._directory)
         self._directory.mkdir(parents=True, mode=0o700)
         prepare_etc(self._etc)
+        self.captures.prepare()
 
     def instances(self) -> Iterable[Instance]:
         """Return every known instance, the gone ones too, oldest first."""
@@ -86,7 +92,7 @@ class Engine:
             async with self._starts:
                 instance.cell = await self._start(instance)
         except BaseException:
-            await asyncio.to_thread(_remove_directory, instance.place.directory)
+            await asyncio.to_thread(remove_directory, instance.place.directory)
             del self._instances[instance_id]  # it never ran
             raise
         instance.created_ms = now_ms()
@@ -103,12 +109,23 @@ class Engine:
         for directory in (place.directory, place.home, place.tmp):
             directory.mkdir(mode=0o700)
         place.tmp.chmod(0o1777)
+        if instance.request.capture is not None:
+            await self._restore(instance, instance.request.capture)
         if self.tier is PROCESS:
             if not instance.request.network:
                 raise CellError("this isolation cannot cut the network")
             return await Plain.start(place, limits)
         network = instance.request.network
         return await Namespaces.start(self.tier, place, limits, network=network)
+
+    async def _restore(self, instance: Instance, capture_id: str) -> None:
+        capture = self.captures.find(capture_id, instance.request.account)
+        if capture is None:
+            raise CellError(f"there is no capture {capture_id}")
+        try:
+            await asyncio.to_thread(self.captures.restore, capture, instance.place.directory)
+        except CaptureError as error:
+            raise CellError(str(error)) from error
 
     async def _watch(self, instance: Instance, cell: Cell) -> None:
         await cell.ended()
@@ -133,7 +150,7 @@ class Engine:
             await command.settle()
         instance.commands.clear()
         if not self._closing.is_set():  # else all directories go at once
-            await asyncio.to_thread(_remove_directory, instance.place.directory)
+            await asyncio.to_thread(remove_directory, instance.place.directory)
         self._mark_gone(instance, reason)
 
     def _mark_gone(self, instance: Instance, reason: Gone) -> None:
@@ -197,8 +214,52 @@ class Engine:
             instance.state = State.RUNNING
             self.set_lifetime(instance, lifetime_seconds)
 
+    async def capture(self, instance: Instance, capture: Capture, *, seconds: float = 0) -> None:
+        """Copy the disk into a capture that was begun, `seconds` from now, and make it ready.
+
+        The processes stand still meanwhile, so that the copy is of one moment.
+        """
+        instance.capturing += 1
+        try:
+            await asyncio.sleep(seconds)
+            async with instance.changing:
+                await self._copy(instance, capture)
+            self.captures.finish(capture)
+        except (StateError, CaptureError, OSError):
+            await asyncio.to_thread(self.captures.fail, capture)
+            raise
+        finally:
+            instance.capturing -= 1
+
+    def capture_later(self, instance: Instance, capture: Capture, *, seconds: float) -> None:
+        """Do that while the caller goes on; the capture's state tells how it went."""
+
+        async def work() -> None:
+            with suppress(StateError, CaptureError, OSError):
+                await self.capture(instance, capture, seconds=seconds)
+
+        self._spawn(work())
+
+    async def _copy(self, instance: Instance, capture: Capture) -> None:
+        while instance.launching:
+            await asyncio.sleep(_LAUNCH_SECONDS)
+        if instance.state is not State.RUNNING or instance.cell is None:
+            raise StateError(f"the sandbox is {instance.state.value}")
+        cell = instance.cell
+        stopped = await asyncio.to_thread(cell.view.stop_all)
+        try:
+            await asyncio.to_thread(self.captures.fill, capture, instance.place.directory)
+        finally:
+            if instance.is_in(State.RUNNING):
+                cell.view.continue_all(stopped)
+                cell.nudge()
+        if not instance.is_in(State.RUNNING):
+            raise StateError("the sandbox ended meanwhile")  # so did its disk, half copied
+
     async def run(self, instance: Instance, spec: CommandSpec) -> tuple[Command, Subscription]:
         """Start a command in a running sandbox; the subscription has its output from the start."""
+        async with instance.changing:
+            pass  # what comes while it is being changed waits, and then sees what it is
         if instance.state is not State.RUNNING or instance.cell is None:
             raise StateError(f"the sandbox is {instance.state.value}")
         cell = instance.cell
@@ -206,7 +267,11 @@ class Engine:
         env |= {"LANG": "C.UTF-8", "TMPDIR": cell.tmp} | instance.request.env | spec.env
         command = Command(spec, cell)
         reader = command.subscribe()
-        await command.start(env, cell.files.absolute(spec.cwd or "~"))
+        instance.launching += 1
+        try:
+            await command.start(env, cell.files.absolute(spec.cwd or "~"))
+        finally:
+            instance.launching -= 1
         instance.commands[command.pid] = command
         self._spawn(self._forget(instance, command))
         return command, reader
@@ -229,23 +294,10 @@ class Engine:
         for directory in list(self._directory.iterdir()):
             if clock() > until:
                 return  # thousands take longer than a stop may; the next start removes the rest
-            _remove_directory(directory)
+            remove_directory(directory)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _remove_directory(directory: Path) -> None:
-    """Remove a directory even where its owner took his own rights away."""
-    shutil.rmtree(directory, ignore_errors=True)
-    if not directory.exists():
-        return
-    for folder, names, _ in os.walk(directory):
-        for name in names:
-            path = os.path.join(folder, name)
-            if not os.path.islink(path):
-                os.chmod(path, stat.S_IRWXU)
-    shutil.rmtree(directory)

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Any
 
 OPERATIONS = (
-    "create", "get", "list", "delete", "pause", "resume", "timeout", "exec", "files", "other",
+    "create", "get", "list", "delete", "pause", "resume", "timeout", "exec", "files",
+    "snapshot", "snapshot_get", "snapshot_list", "snapshot_destroy", "other",
 )  # fmt: skip
 
 
@@ -26,7 +27,9 @@ class Effect(Enum):
     REDIRECT = "307 to another loopback port"
     GARBAGE = "200 with HTML, no effect"
     HUGE = "200 with 64 MB of JSON string, no effect"
-    LAG = "lists omit instances younger than `seconds` and show those gone for less than that"
+    LAG = "lists omit what is younger than `seconds` and show instances gone for less than that"
+    UNREADY = "what is captured takes `seconds`; where that is the vendor's way, after the answer"
+    UNMADE = "the capture is tried and fails, as the vendor fails"
 
 
 FAULTS: Mapping[str, Effect] = {
@@ -51,8 +54,16 @@ FAULTS: Mapping[str, Effect] = {
     "garbage": Effect.GARBAGE,
     "huge": Effect.HUGE,
     "list_lag": Effect.LAG,
+    "slow_capture": Effect.UNREADY,
+    "failed_capture": Effect.UNMADE,
 }
-_DEFAULT_SECONDS = {"late": 45.0, "slow": 2.0, "hang": 60.0, "list_lag": 5.0}
+_DEFAULT_SECONDS = {"late": 45.0, "slow": 2.0, "hang": 60.0, "list_lag": 5.0, "slow_capture": 2.0}
+_ONLY: Mapping[Effect, tuple[str, ...]] = {
+    Effect.LAG: ("list", "snapshot_list"),
+    Effect.UNREADY: ("snapshot",),
+    Effect.UNMADE: ("snapshot",),
+}
+"""The operations some effects are about; the first is meant where none is named."""
 _FIELDS = {"account", "op", "fault", "times", "probability", "seed", "seconds", "retry_after"}
 
 
@@ -127,7 +138,7 @@ class Faults:
         fault = Fault(
             id=f"fault-{self._count}",
             fault=name,
-            op=_one_of(body, "op", (*OPERATIONS, "*"), "list" if name == "list_lag" else "*"),
+            op=_one_of(body, "op", (*OPERATIONS, "*"), _ONLY.get(FAULTS[name], ("*",))[0]),
             account=account,
             times=None if body.get("times") is None else int(_number(body, "times", 1)),
             probability=_number(body, "probability", 1.0, highest=1.0),
@@ -142,7 +153,7 @@ class Faults:
     def match(self, account: str | None, op: str) -> Fault | None:
         """Return the fault that hits this call, if any."""
         for fault in self._ordered.values():
-            if fault.effect is Effect.LAG and op != "list":
+            if op not in _ONLY.get(fault.effect, OPERATIONS):
                 continue
             if fault.hit(account, op):
                 return fault

@@ -155,6 +155,14 @@ class Gate:
         exchange.scope["host.list_lag"] = fault.seconds
         await self._through(exchange)
 
+    async def _unready(self, fault: Fault, exchange: Exchange) -> None:
+        exchange.scope["host.capture_seconds"] = fault.seconds
+        await self._through(exchange)
+
+    async def _unmade(self, fault: Fault, exchange: Exchange) -> None:
+        exchange.scope["host.capture_fails"] = True
+        await self._through(exchange)
+
 
 async def _silence() -> Message:
     await asyncio.Event().wait()
@@ -181,4 +189,6 @@ _EFFECTS: dict[Effect, Effects] = {
     Effect.GARBAGE: Gate._garbage,
     Effect.HUGE: Gate._huge,
     Effect.LAG: Gate._lag,
+    Effect.UNREADY: Gate._unready,
+    Effect.UNMADE: Gate._unmade,
 }

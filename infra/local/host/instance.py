@@ -59,6 +59,7 @@ class Request:
     """What a dialect asks the engine to make; `extra` is the dialect's own, never read here.
 
     shape: instead of the template's. ends_paused: does the lifetime end it while paused too?
+    capture: the id of what its disk is made of.
     """
 
     account: str
@@ -72,6 +73,7 @@ class Request:
     network: bool = True
     shape: Template | None = None
     ends_paused: bool = False
+    capture: str | None = None
     extra: dict[str, object] = field(default_factory=dict)
 
 
@@ -82,7 +84,10 @@ def now_ms() -> int:
 
 @dataclass(slots=True)
 class Instance:
-    """One sandbox: its request, its state, its processes, its end."""
+    """One sandbox: its request, its state, its processes, its end.
+
+    capturing, launching: how many captures of it, and starts in it, are on their way.
+    """
 
     id: str
     request: Request
@@ -97,6 +102,8 @@ class Instance:
     cell: Cell | None = None
     commands: dict[int, Command] = field(default_factory=dict)
     stopped: frozenset[int] = frozenset()
+    capturing: int = 0
+    launching: int = 0
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     ending: asyncio.Task[None] | None = None
     watcher: asyncio.Task[None] | None = None

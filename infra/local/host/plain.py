@@ -56,7 +56,7 @@ class Plain:
         """Start the keeper and return when it serves."""
         cell = cls(place, limits)
         for part in ("home/user", "tmp"):
-            (cell._root / part).mkdir(parents=True)
+            (cell._root / part).mkdir(parents=True, exist_ok=True)  # a capture's are there
         cell.home, cell.tmp = str(cell._root / "home/user"), str(cell._root / "tmp")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)

@@ -112,7 +112,7 @@ def test_a_body_that_is_no_object_is_refused(alpha: E2B, content: bytes) -> None
 
 @pytest.mark.parametrize(
     ("method", "rest"),
-    [("POST", "/snapshots"), ("POST", "/fork"), ("PUT", "/network"), ("GET", "/logs")],
+    [("POST", "/fork"), ("PUT", "/network"), ("GET", "/logs")],
 )
 def test_operations_that_are_missing_say_so(alpha: E2B, method: str, rest: str) -> None:
     path = f"/sandboxes/{alpha.made()['sandboxID']}{rest}"

@@ -94,7 +94,7 @@ def test_a_create_answers_202_and_two_of_them_make_two(gamma: Client) -> None:
         ({"resourceLimits": {"gpu": "1"}}, (400, "SANDBOX::INVALID_PARAMETER")),
         ({"networkPolicy": {"defaultAction": "deny"}}, (400, "SANDBOX::INVALID_PARAMETER")),
         ({"entrypoint": ["python", "x.py"]}, (400, "SANDBOX::INVALID_PARAMETER")),
-        ({"snapshotId": "s"}, (400, "SANDBOX::INVALID_PARAMETER")),
+        ({"snapshotId": "s"}, (422, "of the framework")),
         ({"secureAccess": True}, (400, "SANDBOX::INVALID_PARAMETER")),
     ],
     ids=lambda value: str(value)[:40],

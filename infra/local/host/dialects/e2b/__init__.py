@@ -24,7 +24,7 @@ from infra.local.host.faults import Fault
 _ONE = re.compile(r"(?:/v2)?/sandboxes/([^/]+)(?:/([^/]+))?")
 _ACTIONS = {
     "pause": "pause", "connect": "resume", "resume": "resume", "timeout": "timeout",
-    "refreshes": "timeout",
+    "refreshes": "timeout", "snapshots": "snapshot",
 }  # fmt: skip
 
 
@@ -62,6 +62,10 @@ class E2B:
         found = _ONE.fullmatch(path)
         if path in ("/v2/sandboxes", "/sandboxes"):
             call.op = "create" if request.method == "POST" else "list"
+        elif path == "/snapshots":
+            call.op = "snapshot_get" if "name" in request.query_params else "snapshot_list"
+        elif path.startswith("/templates/") and request.method == "DELETE":
+            call.op = "snapshot_destroy"
         elif found and found[1] != "metrics":
             call.instance_id = found[1]
             if found[2] is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -15,8 +16,10 @@ from infra.local.host.config import Account
 from infra.local.host.dialects.e2b import bodies, listing, views
 from infra.local.host.dialects.e2b.errors import ApiError, sandbox_not_found
 from infra.local.host.dialects.e2b.idempotency import Keys
+from infra.local.host.dialects.e2b.snapshots import Snapshots
 from infra.local.host.engine import Engine, StateError
 from infra.local.host.instance import Gone, Instance, State
+from infra.local.host.instance import Request as Wanted
 from infra.local.host.measure import Meter
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -32,6 +35,7 @@ class ControlPlane:
         self._tokens = tokens
         self._keys = Keys()
         self._meter = Meter()
+        self._snapshots = Snapshots(engine, self._authorize, self._instance)
 
     def routes(self) -> list[Route]:
         """Return the routes, fixed paths before those with an id."""
@@ -51,6 +55,7 @@ class ControlPlane:
             Route(one + "/timeout", self._timeout, methods=["POST"]),
             Route(one + "/refreshes", self._refresh, methods=["POST"]),
             Route(one + "/metrics", self._metrics, methods=["GET"]),
+            *self._snapshots.routes(),
             Route(one + "/{other:path}", self._unsupported, methods=["GET", "POST", "PUT"]),
             Route("/{other:path}", self._unsupported, methods=["GET", "POST", "PUT", "DELETE"]),
         ]
@@ -120,7 +125,7 @@ class ControlPlane:
             can_cut=self._engine.tier.cuts_network,
         )
         if wanted.template not in self._engine.templates:
-            raise ApiError(404, f"template '{wanted.template}' not found")
+            wanted = self._restored(account, wanted)
         self._check_quota(account)
         try:
             instance = await self._engine.create(wanted)
@@ -129,6 +134,12 @@ class ControlPlane:
             raise ApiError(500, message, "sandbox_create_failed") from error
         request.scope["host.call"].instance_id = instance.id
         return views.created(instance, self._tokens)
+
+    def _restored(self, account: Account, wanted: Wanted) -> Wanted:
+        capture = self._snapshots.resolve(account, wanted.template)
+        if capture is None:
+            raise ApiError(404, f"template '{wanted.template}' not found")
+        return replace(wanted, template=capture.id, capture=capture.id, shape=capture.size)
 
     def _check_quota(self, account: Account) -> None:
         if account.max_instances is None:

@@ -45,6 +45,10 @@ class _Words:
     error_code: str | None = None
 
 
+_BUSY = _Words(
+    503,
+    "Sandbox 'i0' cannot be snapshotted right now because its node is busy, please retry",
+)
 _RATE = _Words(429, "Rate limit exceeded")
 _FAULTS: Mapping[str, _Words] = {
     "capacity": _Words(
@@ -68,6 +72,8 @@ _FAULTS: Mapping[str, _Words] = {
 def refusal(fault: Fault, call: Call) -> Response:
     """Say a fault as the control plane or the edge before a sandbox would."""
     words = _FAULTS[fault.fault]
+    if (fault.fault, call.op) == ("capacity", "snapshot"):
+        words = _BUSY
     headers = {}
     if words is _RATE:
         headers = {

@@ -55,8 +55,8 @@ def read_query(params: QueryParams) -> Query:
         descending=order == "desc",
         started_after_ms=_moment(params.get("startedAfter")),
         template=params.get("template"),
-        limit=_limit(params.get("limit", str(_MAX_LIMIT))),
-        after=_position(params.get("nextToken")),
+        limit=limit_of(params),
+        after=after_of(params),
     )
 
 
@@ -78,7 +78,7 @@ def find(instances: Iterable[Instance], query: Query, lag_seconds: float = 0) ->
         ]
     page = shown[: query.limit]
     more = len(shown) > len(page)
-    return Page(page, _token(page[-1]) if more and page else None, running)
+    return Page(page, token_of(_key(page[-1])) if more and page else None, running)
 
 
 def _shown(instance: Instance, lag_seconds: float) -> bool:
@@ -105,11 +105,14 @@ def _key(instance: Instance) -> Position:
     return (instance.created_ms, instance.id)
 
 
-def _token(instance: Instance) -> str:
-    return base64.urlsafe_b64encode(f"{instance.created_ms}.{instance.id}".encode()).decode()
+def token_of(position: Position) -> str:
+    """Return the cursor of what comes after a position."""
+    return base64.urlsafe_b64encode(f"{position[0]}.{position[1]}".encode()).decode()
 
 
-def _position(token: str | None) -> Position | None:
+def after_of(params: QueryParams) -> Position | None:
+    """Return the position that a list's cursor stands for."""
+    token = params.get("nextToken")
     if not token:
         return None
     try:
@@ -119,7 +122,9 @@ def _position(token: str | None) -> Position | None:
         raise ApiError(400, "invalid nextToken") from error
 
 
-def _limit(text: str) -> int:
+def limit_of(params: QueryParams) -> int:
+    """Return how many entries a page may have."""
+    text = params.get("limit", str(_MAX_LIMIT))
     if not text.isdigit() or not 1 <= int(text) <= _MAX_LIMIT:
         raise ApiError(400, f"limit must be 1 to {_MAX_LIMIT}")
     return int(text)

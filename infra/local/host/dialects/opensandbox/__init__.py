@@ -24,7 +24,10 @@ from infra.local.host.faults import Fault
 
 _PROXY = re.compile(r"(?:/v1)?/sandboxes/([^/]+)/proxy/\d+(/.*)?")
 _ONE = re.compile(r"(?:/v1)?/sandboxes/([^/]+)(?:/([^/]+))?(?:/.*)?")
-_ACTIONS = {"pause": "pause", "resume": "resume", "renew-expiration": "timeout"}
+_ACTIONS = {
+    "pause": "pause", "resume": "resume", "renew-expiration": "timeout", "snapshots": "snapshot",
+}  # fmt: skip
+_SNAPSHOT = re.compile(r"(?:/v1)?/snapshots(/[^/]+)?")
 
 
 class OpenSandbox:
@@ -64,6 +67,9 @@ class OpenSandbox:
             call.account = None if instance is None else instance.request.account
         elif path.removeprefix("/v1") == "/sandboxes":
             call.op = "create" if request.method == "POST" else "list"
+        elif found := _SNAPSHOT.fullmatch(path):
+            one = "snapshot_destroy" if request.method == "DELETE" else "snapshot_get"
+            call.op = one if found[1] else "snapshot_list"
         elif found := _ONE.fullmatch(path):
             call.instance_id = found[1]
             call.op = _ACTIONS.get(found[2] or "", "other")

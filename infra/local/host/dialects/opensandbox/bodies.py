@@ -33,9 +33,7 @@ _UNITS = {
     "": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
     "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40,
 }  # fmt: skip
-_UNSUPPORTED = (
-    "snapshotId", "templateId", "volumes", "credentialProxy", "lifecycle", "extensions",
-)  # fmt: skip
+_UNSUPPORTED = ("templateId", "volumes", "credentialProxy", "lifecycle", "extensions")
 
 
 async def json_body(request: Request) -> dict[str, Any]:
@@ -61,8 +59,9 @@ def new_sandbox(body: Mapping[str, Any], account: str, disk_mib: int) -> Wanted:
     platform = body.get("platform")
     if platform and platform.get("os") != "linux":
         raise invalid("Only the linux platform is supported.")
-    image = _image(body)
-    if body.get("entrypoint") != IDLE:
+    snapshot = _snapshot(body)
+    entrypoint = body.get("entrypoint") or (IDLE if snapshot else None)
+    if entrypoint != IDLE:
         # Its end would be the sandbox's end, which this host does not play.
         raise invalid(f"This host runs no entrypoint but {IDLE}.")
     metadata = _texts(body, "metadata")
@@ -71,13 +70,14 @@ def new_sandbox(body: Mapping[str, Any], account: str, disk_mib: int) -> Wanted:
     return Wanted(
         account=account,
         dialect="opensandbox",
-        template=image,
+        template=snapshot or _image(body),
         lifetime_seconds=timeout,
         metadata=metadata,
         env=_environment(body),
         shape=_shape(body, disk_mib),
         ends_paused=True,
-        extra={"image": image, "commands": {}},
+        capture=snapshot,
+        extra={"commands": {}},
     )
 
 
@@ -116,6 +116,24 @@ def future(body: Mapping[str, Any]) -> datetime:
         text = "New expiration time must be in the future."
         raise ApiError(400, "DOCKER::INVALID_EXPIRATION", text)
     return moment
+
+
+def _snapshot(body: Mapping[str, Any]) -> str | None:
+    """Return the snapshot that a create is to be made of, instead of an image."""
+    value = body.get("snapshotId")
+    if value is not None and not isinstance(value, str):
+        raise Unprocessable("snapshotId must be a string.")
+    if bool(value and value.strip()) == bool(body.get("image")):
+        raise Unprocessable("Exactly one of image or snapshotId must be provided.")
+    return value.strip() if value else None
+
+
+def name_of(body: Mapping[str, Any]) -> str | None:
+    """Return the name of a new snapshot."""
+    value = body.get("name")
+    if value is not None and (not isinstance(value, str) or not value):
+        raise Unprocessable("name must be a string of at least one character.")
+    return value
 
 
 def _image(body: Mapping[str, Any]) -> str:

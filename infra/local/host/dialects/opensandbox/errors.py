@@ -55,6 +55,7 @@ class _Words:
 
 
 _UNAVAILABLE = _Words(503, "SERVICE_UNAVAILABLE", "The service is unavailable.")
+_NO_SNAPSHOT = _Words(404, "SNAPSHOT::NOT_FOUND", "Snapshot not found")
 _FAULTS: Mapping[str, _Words] = {
     "capacity": _Words(
         429,
@@ -80,6 +81,8 @@ _FAULTS: Mapping[str, _Words] = {
 def refusal(fault: Fault, call: Call) -> Response:
     """Say a fault as the server, or a gateway before it, would."""
     words = _FAULTS[fault.fault]
+    if fault.fault == "not_found" and call.op in ("snapshot_get", "snapshot_destroy"):
+        words = _NO_SNAPSHOT
     headers = {"Retry-After": str(fault.retry_after)} if words.waits else {}
     return ApiError(words.status, words.code, words.message, headers).response()
 
@@ -87,6 +90,11 @@ def refusal(fault: Fault, call: Call) -> Response:
 def sandbox_not_found(instance_id: str) -> ApiError:
     """Say that there is no such sandbox."""
     return ApiError(404, "DOCKER::SANDBOX_NOT_FOUND", f"Sandbox {instance_id} not found.")
+
+
+def snapshot_not_found(snapshot_id: str) -> ApiError:
+    """Say that there is no such snapshot."""
+    return ApiError(404, "SNAPSHOT::NOT_FOUND", f"Snapshot {snapshot_id} not found")
 
 
 def invalid(message: str) -> ApiError:

@@ -18,6 +18,7 @@ from infra.local.host.dialects.opensandbox.errors import (
     Unprocessable,
     sandbox_not_found,
 )
+from infra.local.host.dialects.opensandbox.snapshots import Snapshots
 from infra.local.host.engine import Engine, StateError
 from infra.local.host.instance import Gone, Instance
 
@@ -32,6 +33,7 @@ class Lifecycle:
     def __init__(self, engine: Engine, accounts: tuple[Account, ...]) -> None:
         self._engine = engine
         self._accounts = accounts
+        self._snapshots = Snapshots(engine, self._authorize, self._instance)
 
     def routes(self) -> list[Route]:
         """Return the routes, fixed paths before those with an id."""
@@ -49,6 +51,7 @@ class Lifecycle:
             Route(one + "/renew-expiration", self._renew, methods=["POST"]),
             Route(one + "/metadata", self._patch, methods=["PATCH"]),
             Route(one + "/endpoints/{port}", self._endpoint, methods=["GET"]),
+            *self._snapshots.routes(),
             Route("/{other:path}", self._unsupported, methods=_METHODS),
         ]
 
@@ -82,7 +85,9 @@ class Lifecycle:
         account = self._authorize(request)
         disk = max(one.disk_mib for one in self._engine.templates.values())
         wanted = bodies.new_sandbox(await bodies.json_body(request), account.name, disk)
-        if not bodies.pulled(wanted.template):
+        if wanted.capture is not None:
+            self._snapshots.restorable(account, wanted.capture)
+        elif not bodies.pulled(wanted.template):
             text = f"Failed to pull image {wanted.template}: no such image."
             raise ApiError(500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", text)
         self._check_quota(account)

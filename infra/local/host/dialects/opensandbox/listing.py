@@ -20,7 +20,6 @@ def answer(
     instances: Iterable[Instance], params: QueryParams, lag_seconds: float = 0
 ) -> dict[str, Any]:
     """Return the page that the parameters ask for, newest first."""
-    page, size = _number(params, "page", 1), _number(params, "pageSize", 20, _MAX_SIZE)
     states = {state.lower() for state in params.getlist("state")}
     metadata = _metadata(params.get("metadata"))
     found = [
@@ -31,9 +30,15 @@ def answer(
         and metadata.items() <= one.request.metadata.items()
     ]
     found.sort(key=lambda one: (one.created_ms, one.id), reverse=True)
+    return page_of([views.sandbox(one) for one in found], params)
+
+
+def page_of(found: list[dict[str, Any]], params: QueryParams) -> dict[str, Any]:
+    """Return the page of these entries that the parameters ask for."""
+    page, size = _number(params, "page", 1), _number(params, "pageSize", 20, _MAX_SIZE)
     pages = math.ceil(len(found) / size)
     return {
-        "items": [views.sandbox(one) for one in found[(page - 1) * size : page * size]],
+        "items": found[(page - 1) * size : page * size],
         "pagination": {
             "page": page,
             "pageSize": size,

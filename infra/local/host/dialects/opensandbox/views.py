@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from infra.local.host.captures import Capture, CaptureState
 from infra.local.host.dialects.opensandbox.bodies import IDLE
 from infra.local.host.instance import Instance, State
 from infra.local.host.moments import rfc3339
@@ -14,6 +15,12 @@ from infra.local.host.moments import rfc3339
 _STATES = {
     State.STARTING: ("Pending", "CONTAINER_STARTING", "Sandbox container is starting."),
     State.PAUSED: ("Paused", "CONTAINER_PAUSED", "Sandbox container is paused."),
+}
+_CAPTURES = {
+    CaptureState.CREATING: ("Creating", "snapshot_accepted", "Snapshot creation accepted."),
+    CaptureState.READY: ("Ready", "snapshot_runtime_ready", "Snapshot image created."),
+    CaptureState.FAILED: ("Failed", "snapshot_runtime_failed", "The container is gone."),
+    CaptureState.DELETING: ("Deleting", "snapshot_delete_requested", "Deletion requested."),
 }
 _RUNNING = ("Running", "CONTAINER_RUNNING", "Sandbox container is running.")
 
@@ -51,4 +58,23 @@ def created(instance: Instance) -> dict[str, Any]:
 
 def sandbox(instance: Instance) -> dict[str, Any]:
     """Return it as get and list show it; the runtime does not tell the size."""
-    return created(instance) | {"image": {"uri": instance.request.extra["image"]}}
+    request = instance.request
+    made_of = {"image": {"uri": request.template}}
+    return created(instance) | ({"snapshotId": request.capture} if request.capture else made_of)
+
+
+def snapshot(capture: Capture) -> dict[str, Any]:
+    """Return a snapshot as every operation shows it."""
+    state, reason, message = _CAPTURES[capture.state]
+    answer: dict[str, Any] = {
+        "id": capture.id,
+        "sandboxId": capture.source,
+        "status": {
+            "state": state,
+            "reason": reason,
+            "message": message,
+            "lastTransitionAt": rfc3339(capture.ready_ms or capture.created_ms),
+        },
+        "createdAt": rfc3339(capture.created_ms),
+    }
+    return answer | ({} if capture.name is None else {"name": capture.name})
