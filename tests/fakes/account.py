@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from sandbox_router.model.failure import (
     BrokenPool,
@@ -14,9 +15,11 @@ from sandbox_router.model.failure import (
     Outage,
     Permission,
     Policy,
+    PoolUnsupported,
     Quota,
     RateLimited,
     Refused,
+    Region,
     Rejected,
     Unknown,
 )
@@ -32,9 +35,20 @@ REFUSALS: Mapping[str, type[Refused]] = {
     "policy": Policy,
     "invalid": Rejected,
     "conflict": Conflicted,
+    "region": Region,
+    "unsupported": PoolUnsupported,
 }
 
+KINDS = frozenset(
+    {
+        *("ok", *REFUSALS, "cut", "lost", "late", "slow", "twice", "brief", "kept", "ending"),
+        *("absent", "hidden", "gone", "skipped"),
+    }
+)
+"""What a call may meet."""
 SLOW = 9.0
+ENDING_MS = BRIEF_MS = 30_000
+"""How long an end that was accepted takes, and what was given a shorter life than asked lives."""
 
 
 @dataclass
@@ -50,6 +64,8 @@ class Box:
     deleted_by_us: bool = False
     limited: bool = True
     late: bool = False
+    hidden_until: int = 0
+    twin: bool = False
 
     def alive(self, now: int) -> bool:
         """Does it run (and bill) now?"""
@@ -63,11 +79,18 @@ class FakeAccount:
     it runs out.
 
     Besides refusals: `cut` (nothing done, no answer), `lost` (done, no answer), `late` (done
-    `late_ms` from now, no answer), `slow` (done after SLOW seconds), `kept` (a destroy that was
-    accepted and does nothing), `absent` (not shown, though alive), `gone`. `tick` is told of every
-    call before and after its effect. Without `limits` it enforces no lifetime: its own net is off.
+    `late_ms` from now, no answer), `slow` (done; an answer after SLOW seconds, if anybody still
+    waits), `twice` (two under one name), `brief` (a shorter life than asked); `kept` (a destroy
+    that was accepted and does nothing), `ending` (one that takes a while); `absent` (not shown,
+    though alive), `hidden` (not shown for the list lag), `gone`; `skipped` (a page shows only every
+    other one). `tick` is told of every call before and after its effect. Without `limits` it
+    enforces no lifetime: its own net is off.
+
+    ghost_ms: how long lists show what has ended. holds_booting: what boots cannot be destroyed.
+    skew_ms: how wrong its clock is. page: how many a page of its list shows; pages overlap by one.
     """
 
+    kinds: ClassVar[frozenset[str]] = KINDS
     name: str
     clock: Clock
     idempotent: bool = True
@@ -75,6 +98,10 @@ class FakeAccount:
     late_ms: int = 45_000
     boots_ms: int = 0
     limits: bool = True
+    ghost_ms: int = 0
+    holds_booting: bool = False
+    skew_ms: int = 0
+    page: int = 100
     faults: dict[str, deque[str]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     boxes: dict[str, Box] = field(default_factory=dict)
@@ -83,6 +110,7 @@ class FakeAccount:
 
     def script(self, op: str, *faults: str) -> None:
         """The next calls of `op` meet these."""
+        assert set(faults) <= self.kinds, faults
         self.faults.setdefault(op, deque()).extend(faults)
 
     def living(self) -> list[Box]:
@@ -98,11 +126,15 @@ class FakeAccount:
         known = self._named(order.identity) if self.idempotent else None
         delay = self.late_ms if fault == "late" else 0
         box = known or self._born(order, delay)
+        if fault == "twice":
+            self._born(order, delay).twin = True
+        if fault == "brief":
+            box.dead_at = box.born_at + BRIEF_MS
         self.tick(f"{self.name}.create.done")
         if fault in ("lost", "late"):
             raise Unknown
         if fault == "slow":
-            self.clock.sleep(SLOW)
+            self._slowly(timeout)
         if not box.alive(self.clock.now()):
             raise Unknown if box.born_at > self.clock.now() else Conflicted
         return self._seen(box)
@@ -110,32 +142,43 @@ class FakeAccount:
     def find(self, tags: Mapping[str, str]) -> Instance | None:
         if self._called("find", tags["constal-sandbox"]) == "absent":
             return None
-        now = self.clock.now()
-        for box in self.boxes.values():
-            listed = box.alive(now) and box.born_at + self.list_lag_ms <= now
-            if listed and tags.items() <= box.order.tags.items():
+        for box in self._shown():
+            if tags.items() <= box.order.tags.items():
                 return self._seen(box)
         return None
 
     def get(self, instance_id: str) -> Instance | None:
-        if self._called("get", instance_id) == "absent":
-            return None
+        fault, now = self._called("get", instance_id), self.clock.now()
         box = self.boxes.get(instance_id)
-        return self._seen(box) if box and box.alive(self.clock.now()) else None
+        if box is None or not box.alive(now):
+            return None
+        if fault == "hidden":
+            box.hidden_until = now + self.list_lag_ms
+        shown = fault not in ("absent", "hidden") and now >= box.hidden_until
+        return self._seen(box) if shown else None
 
     def destroy(self, instance_id: str) -> None:
         fault = self._called("destroy", instance_id)
-        box = self.boxes.get(instance_id)
-        if box and box.alive(self.clock.now()) and fault != "kept":
-            box.dead_at, box.deleted_by_us = self.clock.now(), True
+        box, now = self.boxes.get(instance_id), self.clock.now()
+        if box and box.alive(now) and fault != "kept":
+            if self.holds_booting and now < box.born_at + self.boots_ms:
+                raise Conflicted
+            ends = now + (ENDING_MS if fault == "ending" else 0)
+            box.dead_at, box.deleted_by_us = min(ends, box.dead_at or ends), True
         self.tick(f"{self.name}.destroy.done")
         if fault == "lost":
             raise Unknown
 
     def instances(self, cursor: str | None) -> InstancePage:
-        if self._called("instances", "") == "absent":
+        fault = self._called("instances", cursor or "")
+        if fault == "absent":
             return InstancePage((), None)
-        return InstancePage(tuple(self._seen(box) for box in self.living()), None)
+        start, listed = int(cursor or 0), self._shown()
+        page = listed[max(start - 1, 0) : start + self.page]
+        following = str(start + self.page) if listed[start + self.page :] else None
+        return InstancePage(
+            tuple(map(self._seen, page[::2] if fault == "skipped" else page)), following
+        )
 
     def extend(self, instance_id: str, lifetime_seconds: int) -> None:
         fault = self._called("extend", instance_id)
@@ -171,6 +214,21 @@ class FakeAccount:
             raise Gone
         return fault
 
+    def _slowly(self, timeout: float) -> None:
+        self.clock.sleep(min(SLOW, timeout))
+        if timeout < SLOW:
+            raise Unknown
+
+    def _shown(self) -> list[Box]:
+        """What a list shows: not yet what is new, and still what has just ended."""
+        now = self.clock.now()
+        return [
+            box
+            for box in self.boxes.values()
+            if box.born_at + self.list_lag_ms <= now
+            and (box.alive(now) or now < (box.dead_at or 0) + self.ghost_ms)
+        ]
+
     def _there(self, instance_id: str) -> Box:
         box = self.boxes.get(instance_id)
         if box is None or not box.alive(self.clock.now()):
@@ -196,4 +254,5 @@ class FakeAccount:
     def _seen(self, box: Box) -> Instance:
         booting = self.clock.now() < box.born_at + self.boots_ms
         state: InstanceState = "starting" if booting else box.state
-        return Instance(box.id, state, box.order.tags, box.order.shape, box.born_at, box.ends_at)
+        born, ends = box.born_at + self.skew_ms, box.ends_at + self.skew_ms
+        return Instance(box.id, state, box.order.tags, box.order.shape, born, ends)

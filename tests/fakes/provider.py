@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sandbox_router.model.failure import Conflicted, Rejected, Unknown
 from sandbox_router.ports import Capture, CapturePage, CaptureState, Order
-from tests.fakes.account import SLOW, Box, FakeAccount
+from tests.fakes.account import KINDS, Box, FakeAccount
 
 
 @dataclass
@@ -45,6 +45,7 @@ class FakeProvider(FakeAccount):
     its source.
     """
 
+    kinds = KINDS | {"failed"}
     captures_repeat: bool = True
     captures_ms: int = 0
     captures_page: int = 100
@@ -66,7 +67,7 @@ class FakeProvider(FakeAccount):
         if fault in ("lost", "late"):
             raise Unknown
         if fault == "slow":
-            self.clock.sleep(SLOW)
+            self._slowly(timeout)
         if not shot.alive(self.clock.now()):
             raise Unknown
         return self._described(shot)

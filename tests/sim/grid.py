@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tests.sim.blame import telling
-from tests.sim.scenario import NETS, RIVALS_OF, Scenario, run
+from tests.sim.scenario import NETS, QUIRKS, RIVALS_OF, Scenario, run
 from tests.sim.world import World
 
 CRASHES = tuple(range(17))
-"""0: no crash; n: at the n-th port call of the create and everything after it."""
+"""0: no crash; n: at the n-th port call of the create and everything after it. Those of the power
+family reach to the end of a create with failover; `points` takes every port call of a life."""
 ALPHA = (
     *("ok", "lost", "cut", "late", "slow", "capacity", "forbidden", "rate_limited", "unauthorized"),
-    *("ok capacity", "lost capacity"),
+    *("ok capacity", "lost capacity", "lost conflict", "region", "unsupported"),
 )
 """What the first pool's creates meet, one after the other."""
 BETA = ("ok", "lost", "capacity", "forbidden")
@@ -28,6 +29,10 @@ DESTROY_FAULTS = (
     *("destroy:unauthorized", "destroy:rate_limited destroy:cut"),
 )
 GET_FAULTS = ("", "get:cut", "get:cut get:cut get:outage")
+VENDOR_FAULTS = (
+    *("", "destroy:ending", "destroy:ending destroy:kept", "get:hidden", "get:hidden find:absent"),
+)
+LIST_FAULTS = ("", "instances:skipped", "instances:absent", "instances:cut")
 FIND_FAULTS = ("", "find:cut", "find:absent find:outage")
 POWER = (
     "pause",
@@ -80,7 +85,7 @@ FAMILIES: dict[str, Axes] = {
     "rivals": {
         "rival": RIVALS_OF,
         "rival_at": CRASHES[1:],
-        "alpha": ALPHA[:-2],
+        "alpha": ALPHA[:9],
         "crash": (0, 8),
         "retry": (None, 31),
         "idempotent": BOTH,
@@ -94,6 +99,26 @@ FAMILIES: dict[str, Axes] = {
         "alpha": ALPHA[:5],
         "retry": (0, 31),
         "destroy": (None, 0),
+        "idempotent": BOTH,
+    },
+    "vendors": {
+        "crash": (0, *range(6, 22)),
+        "quirk": tuple(QUIRKS),
+        "alpha": ("ok", "lost", "twice", "brief", "lost twice"),
+        "faults": VENDOR_FAULTS,
+        "nets": ("all",),
+        "destroy": (None, 0),
+        "power": ("", "look look"),
+        "lag_ms": LAGS,
+        "idempotent": BOTH,
+    },
+    "lists": {
+        "crash": CRASHES,
+        "quirk": ("", "ghosts", "early", "pages"),
+        "alpha": ("ok", "lost", "late", "brief"),
+        "faults": LIST_FAULTS,
+        "nets": ("reconcile",),
+        "lag_ms": LAGS,
         "idempotent": BOTH,
     },
     "power": {

@@ -7,7 +7,7 @@ import random
 from sandbox_router.model.sandbox import Sandbox
 from tests.sim import moves, peace
 from tests.sim.moves import CREATE, KEYS, OPS, OTHER, TENANTS, WISHES, Setting
-from tests.sim.scenario import RIVALS_OF
+from tests.sim.scenario import QUIRKS, RIVALS_OF
 from tests.sim.world import World
 
 MOVES = (
@@ -25,12 +25,14 @@ def live(seed: int, count: int = 30) -> World:
             lag_ms=chance.choice((0, 5_000)),
             weak=chance.random() < 0.5,
             boots_ms=chance.choice((0, 0, 3_000)),
+            quirk=chance.choice(("", "", *QUIRKS)),
             all_nets=chance.random() < 0.5,
             seed=seed,
         )
     )
-    for name, provider in world.providers.items():
-        provider.script("create", *chance.choices(CREATE, k=6))
+    for name in world.providers:
+        for kind in chance.choices(CREATE, k=6):
+            moves.fault(world, name, "create", kind)
         for op in OPS:
             for kind in chance.choices(OTHER, k=3):
                 moves.fault(world, name, op, kind)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sandbox_router.model.sandbox import Sandbox
 from tests.sim import moves, peace
 from tests.sim.moves import CREATE, KEYS, OPS, OTHER, TENANTS, WISHES, Setting
-from tests.sim.scenario import RIVALS_OF
+from tests.sim.scenario import QUIRKS, RIVALS_OF
 
 POOLS = st.sampled_from(["alpha", "beta"])
 PICK = st.integers(0, 7)
@@ -27,6 +27,7 @@ class Safety(RuleBasedStateMachine):
         lag_ms=st.sampled_from([0, 5_000]),
         weak=st.booleans(),
         boots_ms=st.sampled_from([0, 3_000]),
+        quirk=st.sampled_from(sorted(QUIRKS)),
         all_nets=st.booleans(),
         seed=st.integers(0, 99),
     )
@@ -73,7 +74,7 @@ class Safety(RuleBasedStateMachine):
 
     @rule(pool=POOLS, kind=st.sampled_from(CREATE))
     def create_fault(self, pool: str, kind: str) -> None:
-        self.world.providers[pool].script("create", kind)
+        moves.fault(self.world, pool, "create", kind)
 
     @rule(pool=POOLS, op=st.sampled_from(OPS), kind=st.sampled_from(OTHER))
     def other_fault(self, pool: str, op: str, kind: str) -> None:

@@ -9,12 +9,19 @@ from typing import Any
 from sandbox_router.model.sandbox import Sandbox
 from tests.fakes.account import Box
 from tests.fakes.weak import Weak
-from tests.sim.scenario import Scenario, rival
+from tests.sim.scenario import Scenario, quirked, rival
 from tests.sim.table import FastTable
 from tests.sim.world import TENANT, World
 
-CREATE = ("ok", "ok", "lost", "cut", "late", "slow", "capacity", "rate_limited", "quota", "outage")
-OTHER = ("ok", "ok", "ok", "cut", "lost", "absent", "gone", "conflict", "outage", "kept")
+CREATE = (
+    *("ok", "ok", "lost", "cut", "late", "slow", "twice", "brief"),
+    *("capacity", "rate_limited", "quota", "outage", "region", "conflict"),
+)
+OTHER = (
+    *("ok", "ok", "ok", "cut", "lost", "absent", "hidden", "gone", "conflict", "outage"),
+    *("kept", "ending", "skipped"),
+)
+HIDES, KEEPS = {"absent", "hidden", "gone"}, {"kept", "ending"}
 OPS = ("destroy", "get", "find", "pause", "resume", "extend", "instances")
 WEAK: Mapping[str, Any] = {
     "lag_ms": 1_000,
@@ -48,6 +55,7 @@ class Setting:
     lag_ms: int = 0
     weak: bool = False
     boots_ms: int = 0
+    quirk: str = ""
     all_nets: bool = False
     seed: int = 0
 
@@ -65,6 +73,7 @@ def begun(setting: Setting) -> World:
     )
     for provider in world.providers.values():
         provider.boots_ms = setting.boots_ms
+        quirked(provider, setting.quirk)
     return world
 
 
@@ -72,14 +81,17 @@ def fault(world: World, pool: str, op: str, kind: str) -> None:
     """The next call of an operation meets this.
 
     Left out is what nobody could bear: a vendor that keeps an instance it said it destroyed, and
-    does not show it either, and one that twice in a row does not show what is alive.
+    does not show it either, and one that twice in a row does not show what is alive. A second one
+    under a name only reconcile can see.
     """
     faults = world.providers[pool].faults
     coming = {each for script in faults.values() for each in script}
-    hidden = coming & {"absent", "gone"} or any(box.missing_since for box in world.boxes())
-    hides = kind in ("absent", "gone") and op in ("get", "pause", "resume", "extend")
-    if (hides and (hidden or "kept" in coming)) or (kind == "kept" and hidden):
+    hidden = coming & HIDES or any(box.missing_since for box in world.boxes())
+    hides = kind in HIDES and op in ("get", "pause", "resume", "extend")
+    if (hides and (hidden or coming & KEEPS)) or (kind in KEEPS and hidden):
         kind = "cut"
+    if kind == "twice" and "reconcile" not in world.nets:
+        kind = "lost"
     if kind == "gone" and op not in ("pause", "resume", "extend"):
         kind = "cut"
     world.providers[pool].script(op, kind)

@@ -9,12 +9,14 @@ import pytest
 from tests.sim.grid import FAMILIES, chosen, everything, told
 
 STRIDES = {
-    "creates": 11,
-    "nets": 5,
-    "destroys": 13,
-    "rivals": 17,
+    "creates": 23,
+    "nets": 7,
+    "destroys": 16,
+    "rivals": 23,
     "twice": 7,
-    "power": 7,
+    "vendors": 37,
+    "lists": 11,
+    "power": 11,
 }
 """`make test` runs every so-manieth scenario of a family, `make sim` all of them."""
 PARTS = 8
@@ -25,6 +27,8 @@ WHAT = {
     "destroys": ("faults", "destroy"),
     "rivals": ("rival", "rival_at", "alpha"),
     "twice": ("crash_next", "alpha"),
+    "vendors": ("quirk", "alpha", "faults"),
+    "lists": ("quirk", "alpha", "faults"),
     "power": ("power", "faults", "nets"),
 }
 """What of a family meets every crash point even in the short grid."""
