@@ -21,6 +21,7 @@ RAW_BODY = (0, 5, 7)
 
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?")  # `49983-<id>` is one DNS label
 _IDENTITY = re.compile(r"[a-z0-9-]{1,255}")
+_CAPTURE = re.compile(r"([a-z0-9_-]{1,100}/)?[a-z0-9_-]{1,100}(:[a-z0-9_.-]{1,100})?")
 _DOMAIN = re.compile(r"[a-z0-9.-]{1,200}")
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4}).*")
 
@@ -35,6 +36,13 @@ def identity(text: str) -> str:
 def instance_id(value: Any) -> str:
     """An id that is safe in a URL's path and host; raises ProtocolBroken."""
     if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    raise ProtocolBroken
+
+
+def capture_id(value: Any) -> str:
+    """A snapshot's id, `team/name:tag` or `id:tag`; raises ProtocolBroken."""
+    if isinstance(value, str) and _CAPTURE.fullmatch(value):
         return value
     raise ProtocolBroken
 

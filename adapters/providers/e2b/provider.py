@@ -1,4 +1,4 @@
-"""One E2B account as a Provider, with commands, files, ports, pause and a movable lifetime.
+"""One E2B account as a Provider, with commands, files, ports, pause, a movable lifetime, captures.
 
 Facts: see `wire` for the control plane and `envd` for the agent inside the sandbox.
 """
@@ -25,6 +25,8 @@ from sandbox_router.model.failure import (
 )
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import (
+    Capture,
+    CapturePage,
     Command,
     Content,
     Endpoint,
@@ -39,7 +41,7 @@ from sandbox_router.ports import (
 
 from ..answer import Answer, Verdicts
 from ..http import Call, Credential, Http, is_base_url
-from . import declare, envd, files, process, wire
+from . import captures, declare, envd, files, process, wire
 
 API = "https://api.e2b.app"
 PAGE = 100
@@ -69,6 +71,7 @@ class E2B:
             trusted[sandbox_url] = "sandbox"
         self._http = Http(profile.hosts, trusted, transport)
         self._agents = envd.Agents(self._http, sandbox_url, profile.timeouts.call)
+        self._captures = captures.Captures(self._call, profile.timeouts.call)
 
     def close(self) -> None:
         """Close the connections of this account."""
@@ -200,6 +203,21 @@ class E2B:
     def close_port(self, ref: Ref, port: int) -> None:
         """Nothing to end: the port stays closed to everyone without the token."""
 
+    def capture(self, instance_id: str, name: str, contents: str, *, timeout: float) -> Capture:
+        return self._captures.take(instance_id, name, contents, timeout)
+
+    def find_capture(self, instance_id: str, name: str) -> Capture | None:
+        return self._captures.find(instance_id, name)
+
+    def get_capture(self, capture_id: str) -> Capture | None:
+        return self._captures.get(capture_id)
+
+    def destroy_capture(self, capture_id: str) -> None:
+        self._captures.destroy(capture_id)
+
+    def captures(self, cursor: str | None) -> CapturePage:
+        return self._captures.page(cursor)
+
     def _learn(self, ref: Ref) -> Ref:
         """The port token of an instance that was found by its tags: only connect tells it.
 
@@ -219,13 +237,8 @@ class E2B:
             parts.append(f"nextToken={quote(cursor, safe='')}")
         path = f"/v2/sandboxes?{'&'.join(filter(None, parts))}"
         answer = self._call("GET", path, timeout=seconds)
-        entries = answer.array()
-        if not all(isinstance(entry, dict) for entry in entries):
-            raise ProtocolBroken
-        following = answer.headers.get("x-next-token") or None
-        if following is not None and (following == cursor or len(following) > 4096):
-            raise ProtocolBroken  # it would never end
-        return InstancePage(tuple(wire.described(entry) for entry in entries), following)
+        entries = tuple(wire.described(entry) for entry in wire.entries(answer))
+        return InstancePage(entries, wire.following(answer, cursor))
 
     def _path(self, instance_id: str, rest: str = "") -> str:
         return f"/sandboxes/{declare.instance_id(instance_id)}{rest}"

@@ -17,9 +17,9 @@ from sandbox_router.model import failure as fail
 from sandbox_router.model.failure import ProtocolBroken, Rejected, Unknown
 from sandbox_router.model.secret import Secret
 from sandbox_router.model.size import Shape
-from sandbox_router.ports import Instance, InstanceState, Order
+from sandbox_router.ports import Capture, Instance, InstanceState, Order
 
-from ..answer import Rows, Verdicts
+from ..answer import Answer, Rows, Verdicts
 from . import declare
 
 TOKEN, TRAFFIC, AT, VERSION = "token", "traffic", "domain", "version"
@@ -40,6 +40,10 @@ def code_of(status: int, body: Mapping[str, Any]) -> str | None:
         return "concurrent_limit"
     if status == 403 and "policy" in f"{code} {message}":
         return "policy"
+    if status == 503 and "cannot be snapshotted right now" in message:
+        return "node_busy"
+    if status == 400 and "sandboxes using it" in message:
+        return "in_use"
     return code if isinstance(code, str) else None
 
 
@@ -67,6 +71,19 @@ CREATES = Verdicts(
     },
     code_of,
 )
+
+CAPTURES = Verdicts(
+    {
+        **_SANDBOXES,
+        (503, "node_busy"): fail.Conflicted,  # refused before the sandbox was paused
+        (400, "in_use"): fail.Conflicted,
+        (None, "snapshot_filesystem_only_disabled"): fail.PoolUnsupported,
+        (None, "snapshot_filesystem_only_unsupported_node"): fail.PoolUnsupported,
+    },
+    code_of,
+)
+LISTS = Verdicts({**_SANDBOXES, (404, None): ProtocolBroken}, code_of)
+"""Of captures: an E2B that has no such list does not say that something is gone."""
 
 
 def document(body: Mapping[str, Any]) -> bytes:
@@ -122,6 +139,34 @@ def described(body: Mapping[str, Any]) -> Instance:
         ends_at=_moment(body.get("endAt")),
         access=_access(body),
     )
+
+
+def entries(answer: Answer) -> list[dict[str, Any]]:
+    """What a list shows; raises ProtocolBroken."""
+    found = answer.array()
+    if all(isinstance(entry, dict) for entry in found):
+        return found
+    raise ProtocolBroken
+
+
+def following(answer: Answer, cursor: str | None) -> str | None:
+    """The cursor of the page after the one that `cursor` was for; raises ProtocolBroken."""
+    found = answer.headers.get("x-next-token") or None
+    if found is not None and (found == cursor or len(found) > 4096):
+        raise ProtocolBroken  # it would never end
+    return found
+
+
+def captured(body: Mapping[str, Any]) -> Capture:
+    """The capture in an answer or a list entry: shown only once it is ready.
+
+    E2B puts the team before the name, and may put a tag behind it.
+    """
+    names = body.get("names")
+    if not isinstance(names, list):
+        raise ProtocolBroken
+    name = _text(names[0]).rpartition("/")[2].partition(":")[0] if names else None
+    return Capture(declare.capture_id(body.get("snapshotID")), "ready", name)
 
 
 def _access(body: Mapping[str, Any]) -> Mapping[str, Secret]:

@@ -57,7 +57,7 @@ class Agents:
         self, ref: Ref, method: str, path: str, verdicts: Verdicts, *, query: str = ""
     ) -> Call:
         """A call to the agent, not yet made, without a body."""
-        proxy = f"/v1/sandboxes/{declare.instance_id(ref.instance_id)}/proxy/{declare.AGENT_PORT}"
+        proxy = f"/v1/sandboxes/{declare.safe_id(ref.instance_id)}/proxy/{declare.AGENT_PORT}"
         return Call(
             method,
             f"{self.base}{proxy}{path}",

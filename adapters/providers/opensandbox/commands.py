@@ -127,7 +127,7 @@ class _Running:
                 for event in _events(incoming):
                     kind = event.get("type")
                     if kind == "init":
-                        found = declare.instance_id(event.get("text"))
+                        found = declare.safe_id(event.get("text"))
                     elif kind == "execution_complete":
                         # To the last byte, which frees the connection; but nobody waits for it.
                         incoming.deadline.within(DRAIN_SECONDS)

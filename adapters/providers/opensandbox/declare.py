@@ -58,8 +58,8 @@ def _reduced(text: str) -> str:
     return b32encode(sha256(text.encode()).digest()).decode().rstrip("=").lower()
 
 
-def instance_id(value: Any) -> str:
-    """An id that is safe in a URL's path; raises ProtocolBroken."""
+def safe_id(value: Any) -> str:
+    """An id of an instance or a capture that is safe in a URL's path; raises ProtocolBroken."""
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
     raise ProtocolBroken

@@ -1,4 +1,4 @@
-"""One OpenSandbox server as a Provider, with commands, files, ports, pause and a movable lifetime.
+"""One OpenSandbox server as a Provider: commands, files, ports, pause, lifetimes and captures.
 
 OpenSandbox knows no idempotency: a create whose answer is lost is settled by looking for its tags.
 Facts: see `wire` for the lifecycle API and `agent` for execd inside the sandbox.
@@ -26,6 +26,8 @@ from sandbox_router.model.failure import (
 )
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import (
+    Capture,
+    CapturePage,
     Command,
     Content,
     Endpoint,
@@ -41,7 +43,7 @@ from sandbox_router.ports import (
 
 from ..answer import Answer, Verdicts
 from ..http import Call, Credential, Http, is_base_url
-from . import agent, commands, declare, files, wire
+from . import agent, captures, commands, declare, files, wire
 
 PAGE = 100
 PAGES = 20  # a look-up by full identity that needs more is no look-up
@@ -72,6 +74,7 @@ class OpenSandbox:
         trusted: dict[str, Credential] = {endpoint_url: "sandbox"} if endpoint_url else {}
         self._http = Http(profile.hosts, {**trusted, api_url: "account"}, transport)
         self._agents = agent.Agents(self._http, self._base, key, profile.timeouts.call)
+        self._captures = captures.Captures(self._call, profile.timeouts.call)
 
     def close(self) -> None:
         """Close the connections of this account."""
@@ -79,7 +82,8 @@ class OpenSandbox:
 
     def verify(self) -> None:
         try:
-            wire.page(self._call("GET", "", query="page=1&pageSize=1").object(), 1)
+            first = self._call("GET", "/sandboxes", query="page=1&pageSize=1")
+            wire.page(first.object(), 1, wire.described)
         except ProtocolBroken:
             raise
         except Unknown:
@@ -93,7 +97,7 @@ class OpenSandbox:
         over = time.monotonic() + timeout
         answer = self._call(
             "POST",
-            "",
+            "/sandboxes",
             wire.create_body(order, self._least),
             expect=(202,),
             verdicts=wire.CREATES,
@@ -154,7 +158,8 @@ class OpenSandbox:
         self, tags: Mapping[str, str], number: int, seconds: float | None = None
     ) -> tuple[tuple[Instance, ...], bool]:
         query = wire.list_query(tags, number, PAGE)
-        return wire.page(self._call("GET", "", query=query, timeout=seconds).object(), number)
+        answer = self._call("GET", "/sandboxes", query=query, timeout=seconds)
+        return wire.page(answer.object(), number, wire.described)
 
     def extend(self, instance_id: str, lifetime_seconds: int) -> None:
         """The server takes a moment: its clock and ours must agree within the profile's margin."""
@@ -227,8 +232,23 @@ class OpenSandbox:
     def close_port(self, ref: Ref, port: int) -> None:
         """Nothing to end: the server has no way to close a port."""
 
+    def capture(self, instance_id: str, name: str, contents: str, *, timeout: float) -> Capture:
+        return self._captures.take(instance_id, name, contents, timeout)
+
+    def find_capture(self, instance_id: str, name: str) -> Capture | None:
+        return self._captures.find(instance_id, name)
+
+    def get_capture(self, capture_id: str) -> Capture | None:
+        return self._captures.get(capture_id)
+
+    def destroy_capture(self, capture_id: str) -> None:
+        self._captures.destroy(capture_id)
+
+    def captures(self, cursor: str | None) -> CapturePage:
+        return self._captures.page(cursor)
+
     def _path(self, instance_id: str, rest: str = "") -> str:
-        return f"/{declare.instance_id(instance_id)}{rest}"
+        return f"/sandboxes/{declare.safe_id(instance_id)}{rest}"
 
     def _call(
         self,
@@ -245,7 +265,7 @@ class OpenSandbox:
         return self._http.call(
             Call(
                 method,
-                f"{self._base}/v1/sandboxes{path}",
+                f"{self._base}/v1{path}",
                 "account",
                 self._timeouts.call if timeout is None else timeout,
                 query=query,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from sandbox_router.model import failure as fail
 from sandbox_router.model.failure import ProtocolBroken, Rejected
-from sandbox_router.ports import Instance, InstanceState, Order
+from sandbox_router.ports import Capture, CaptureState, Instance, InstanceState, Order
 
 from ..answer import Rows, Verdicts
 from . import declare
@@ -32,6 +32,15 @@ _STATES: Mapping[str, InstanceState] = {
     "Terminated": "failed",
     "Failed": "failed",
 }
+
+_CAPTURES: Mapping[str, CaptureState] = {
+    "Creating": "creating",
+    "Ready": "ready",
+    # Nothing can be made of these any more; what is left is there until somebody deletes it.
+    "Failed": "failed",
+    "Deleting": "failed",
+}
+T = TypeVar("T")
 
 
 def code_of(status: int, body: Mapping[str, Any]) -> str | None:
@@ -59,10 +68,21 @@ _SANDBOXES: Rows = {
 CALLS = Verdicts(_SANDBOXES, code_of)
 """How answers about an instance that exists are judged; 404 is Gone."""
 
+CAPTURES = Verdicts(
+    {**_SANDBOXES, (None, "SNAPSHOT::UNSUPPORTED_RUNTIME"): fail.PoolUnsupported}, code_of
+)
+CAPTURE_CALLS = Verdicts(
+    # A server without snapshots does not say that one is gone.
+    {**_SANDBOXES, (404, None): ProtocolBroken, (404, "SNAPSHOT::NOT_FOUND"): fail.Gone},
+    code_of,
+)
+"""How answers about a capture that exists are judged; 409 says that it cannot go yet."""
+
 CREATES = Verdicts(
     {
         **_SANDBOXES,
-        (404, None): Rejected,  # a pool or a template, not an instance
+        (404, None): Rejected,  # a snapshot, a pool or a template, not an instance
+        (409, "SNAPSHOT::INVALID_RESTORE_CONFIG"): Rejected,
         # The image is pulled before anything is made (docker_service.py).
         (500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED"): Rejected,
     },
@@ -77,14 +97,17 @@ def document(body: Mapping[str, Any] | list[dict[str, Any]]) -> bytes:
 
 
 def create_body(order: Order, least_seconds: int) -> bytes:
-    """The body of `POST /v1/sandboxes`; raises Rejected for a life the server would not take."""
+    """The body of `POST /v1/sandboxes`; raises Rejected for a life the server would not take.
+
+    An image, or an entrypoint of its own, sent with a snapshot would not be the snapshot's.
+    """
     if order.lifetime_seconds < least_seconds:
         raise Rejected(f"OpenSandbox takes no life of less than {least_seconds} seconds")
     shape = order.shape
+    image = {"image": {"uri": order.reference}, "entrypoint": list(declare.ENTRYPOINT)}
     return document(
         {
-            "image": {"uri": order.reference},
-            "entrypoint": list(declare.ENTRYPOINT),
+            **({"snapshotId": order.reference} if order.from_capture else image),
             "timeout": order.lifetime_seconds,
             "resourceLimits": {"cpu": f"{shape.milli_vcpu}m", "memory": f"{shape.memory_mib}Mi"},
             "env": {name: value.reveal() for name, value in order.cargo.env.items()},
@@ -114,7 +137,7 @@ def described(body: Any) -> Instance:
         raise ProtocolBroken
     ends = body.get("expiresAt")
     return Instance(
-        id=declare.instance_id(body.get("id")),
+        id=declare.safe_id(body.get("id")),
         state=_STATES.get(_text(body["status"].get("state")), "starting"),
         tags=_tags(body.get("metadata")),
         created_at=_moment(body.get("createdAt")),
@@ -122,15 +145,35 @@ def described(body: Any) -> Instance:
     )
 
 
-def page(body: Mapping[str, Any], number: int) -> tuple[tuple[Instance, ...], bool]:
-    """The instances of a page, and whether there are more pages."""
+def captured(body: Any) -> Capture:
+    """The capture in an answer. One in a state this adapter does not know is not ready yet."""
+    if not isinstance(body, dict) or not isinstance(body.get("status"), dict):
+        raise ProtocolBroken
+    name = body.get("name")
+    return Capture(
+        id=declare.safe_id(body.get("id")),
+        state=_CAPTURES.get(_text(body["status"].get("state")), "creating"),
+        name=None if name is None else _text(name),
+        created_at=_moment(body.get("createdAt")),
+    )
+
+
+def taken(body: Any) -> tuple[Capture, Any]:
+    """The capture in an answer, and the id of the instance it is of."""
+    return captured(body), body.get("sandboxId")
+
+
+def page(
+    body: Mapping[str, Any], number: int, read: Callable[[Any], T]
+) -> tuple[tuple[T, ...], bool]:
+    """What a page shows, and whether there are more pages."""
     items, about = body.get("items"), body.get("pagination")
     if not isinstance(items, list) or not isinstance(about, dict):
         raise ProtocolBroken
     more = about.get("hasNextPage")
     if about.get("page") != number or not isinstance(more, bool) or (more and not items):
         raise ProtocolBroken
-    return tuple(described(item) for item in items), more
+    return tuple(map(read, items)), more
 
 
 def endpoint(body: Mapping[str, Any]) -> tuple[str, dict[str, str]]:

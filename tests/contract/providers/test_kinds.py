@@ -36,6 +36,20 @@ def test_a_profile_is_of_its_kind_and_links_its_claims(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", providers.KINDS)
+def test_a_profile_says_what_a_snapshot_is_and_links_each_word(kind: str) -> None:
+    profile = providers.profile(kind)
+    if not profile.can("snapshots"):
+        return
+    details = profile.abilities["snapshots"] or {}
+    assert set(details) == {"contents", "interrupts", "idempotent"}
+    assert details["contents"]
+    assert set(details["contents"]) <= {"memory", "disk"}
+    assert details["interrupts"] in ("pause", "stop", None)
+    assert details["idempotent"] in (True, False)
+    assert {f"snapshots.{name}" for name in details} <= set(profile.links)
+
+
+@pytest.mark.parametrize("kind", providers.KINDS)
 def test_reading_a_profile_imports_no_code_of_the_kind(kind: str) -> None:
     code = (
         "import sys; from adapters import providers;"
