@@ -69,7 +69,8 @@ def answers() -> list[GatewayAnswer]:
         _answer("UNSUPPORTED_MEDIA_TYPE", WrongMediaType()),
         _answer("THROTTLED", busy, 429),
         _answer("QUOTA_EXCEEDED", busy, 429),
-        _answer("AUTHORIZER_FAILURE", Internal()),
+        # It raised: nobody could look the key up, and nothing else has happened.
+        _answer("AUTHORIZER_FAILURE", busy, outcome=Effect.NONE),
         _answer("AUTHORIZER_CONFIGURATION_ERROR", Internal()),
         # A function was called and did not answer: what it has done nobody knows.
         _answer("INTEGRATION_FAILURE", Internal(), 502, Effect.UNKNOWN),

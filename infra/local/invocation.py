@@ -20,6 +20,7 @@ from sandbox_router.model.failure import (
     Failure,
     Internal,
     Invalid,
+    StoreBusy,
     Unauthenticated,
 )
 from sandbox_router.model.problem import problem
@@ -55,7 +56,7 @@ def invoke(
         return refusal(Invalid(str(error)), call.request_id)
     except Exception as error:  # its text may hold anything
         unexpected(error, operation="authorize", request_id=call.request_id)
-        return refusal(Internal(), call.request_id)
+        return refusal(StoreBusy(retry_after=1), call.request_id, outcome=Effect.NONE)
     try:
         context = Context(route.function, route.timeout, route.memory)
         with around(call):
@@ -118,6 +119,8 @@ def refusal(
         ("X-Request-Id", request_id),
         ("Cache-Control", "no-store"),
     ]
+    if failure.retry_after is not None:
+        headers.append(("Retry-After", f"{failure.retry_after:.0f}"))
     if isinstance(failure, Unauthenticated):
         headers.append(("WWW-Authenticate", "Bearer"))
     return Reply(document["status"], headers, json.dumps(document).encode())

@@ -9,7 +9,8 @@ import pytest
 
 from functions.catalog import HTTP
 from infra.local.invocation import refusal
-from sandbox_router.model.failure import Failure, NotFound, Unauthenticated
+from infra.local.proxy_event import Reply
+from sandbox_router.model.failure import Effect, NotFound, StoreBusy, Unauthenticated
 from tests.cloud.synthesis import Assembly, Resource
 
 REQUEST_ID = "$context.requestId"
@@ -94,17 +95,20 @@ def test_every_answer_of_the_gateway_is_a_problem_document(assembly: Assembly) -
 
 
 @pytest.mark.parametrize(
-    ("name", "failure"),
+    ("name", "local"),
     [
-        ("MISSING_AUTHENTICATION_TOKEN", NotFound()),  # API Gateway's word for an unknown path
-        ("RESOURCE_NOT_FOUND", NotFound()),
-        ("UNAUTHORIZED", Unauthenticated()),
+        # API Gateway's word for an unknown path
+        ("MISSING_AUTHENTICATION_TOKEN", refusal(NotFound(), REQUEST_ID)),
+        ("RESOURCE_NOT_FOUND", refusal(NotFound(), REQUEST_ID)),
+        ("UNAUTHORIZED", refusal(Unauthenticated(), REQUEST_ID)),
+        # It raised: nobody can look the key up now.
+        ("AUTHORIZER_FAILURE", refusal(StoreBusy(retry_after=1), REQUEST_ID, outcome=Effect.NONE)),
     ],
 )
 def test_the_gateway_says_what_the_local_gateway_says(
-    assembly: Assembly, name: str, failure: Failure
+    assembly: Assembly, name: str, local: Reply
 ) -> None:
-    answer, local = responses(assembly)[name], refusal(failure, REQUEST_ID)
+    answer = responses(assembly)[name]
     assert int(answer["StatusCode"]) == local.status
     assert json.loads(answer["ResponseTemplates"]["application/json"]) == json.loads(local.body)
     ours = {

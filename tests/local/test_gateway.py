@@ -38,6 +38,8 @@ class Functions:
 
     def authorize(self, event: dict[str, Any], context: Context) -> dict[str, Any]:
         self.asked.append(event)
+        if event["authorizationToken"] == "Bearer unlucky":
+            raise Exception("CANARY: the table does not answer")
         if event["authorizationToken"] != "Bearer right":
             raise Exception("Unauthorized")
         allow = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "arn:aws:*"}
@@ -208,6 +210,16 @@ def test_every_wrong_key_is_the_same_401(url: str, functions: Functions) -> None
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         bodies.append(answer.json() | {"request_id": ""})
     assert all(body == bodies[0] for body in bodies)
+    assert functions.events == []
+
+
+def test_a_key_that_nobody_can_look_up_now_is_for_later(url: str, functions: Functions) -> None:
+    headers = {"Authorization": "Bearer unlucky"}
+    answer = httpx.get(f"{url}/v1/things/1", headers=headers)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    told = answer.json()
+    assert (told["code"], told["retryable"], told["outcome"]) == ("store_busy", True, "none")
+    assert "CANARY" not in answer.text
     assert functions.events == []
 
 
