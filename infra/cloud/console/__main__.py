@@ -52,17 +52,16 @@ def main(words: list[str], env: Mapping[str, str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.cloud.console", description=__doc__)
     parser.add_argument("command", choices=sorted(COMMANDS))
     command = COMMANDS[parser.parse_args(words).command]
-    where = ""
+    region = ""
     try:
         deployed = Deployed.read(Path(env.get("OUTPUTS") or OUTPUTS))
-        where = f"account {deployed.account}, region {deployed.region}"
-        os.environ["AWS_DEFAULT_REGION"] = deployed.region
+        os.environ["AWS_DEFAULT_REGION"] = region = deployed.region
         command(deployed, env)
     except (NotDeployed, BadSetting) as error:
         print(error, file=sys.stderr)
         return UNUSABLE
     except (BotoCoreError, ClientError, Failure) as error:
-        print(f"{where}: {_reason(error)}; are these its credentials?", file=sys.stderr)
+        print(f"{region}: {_reason(error)}; are the credentials its account's?", file=sys.stderr)
         return FAILED
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,11 @@ class NotDeployed(Exception):
 
 @dataclass(frozen=True)
 class Deployed:
-    """One deployment. api: where it answers; region, account: where it is."""
+    """One deployment. api: where it answers; variables: what its functions are told."""
 
     api: str
     variables: dict[str, str]
     region: str
-    account: str
 
     @classmethod
     def read(cls, path: Path) -> Deployed:
@@ -38,10 +38,17 @@ class Deployed:
         missing = sorted({*NAMES.values(), "ApiUrl"} - set(outputs))
         if missing:
             raise NotDeployed(f"{path}: no {missing[0]} in it; did `make deploy` finish?")
-        variables = {name: outputs[output] for name, output in NAMES.items()}
-        # Of the ARN, not of the environment: credentials may be set up for another region.
-        region, account = variables["POOLS_SECRET_ARN"].split(":")[3:5]
-        return cls(outputs["ApiUrl"].rstrip("/"), {"BACKEND": "aws", **variables}, region, account)
+        named = {name: outputs[output] for name, output in NAMES.items()}
+        api = outputs["ApiUrl"].rstrip("/")
+        return cls(api, {"BACKEND": "aws", **named}, _region(api, path))
+
+
+def _region(api: str, path: Path) -> str:
+    """Of the API's name, not of the environment: credentials may be set up for another region."""
+    found = re.match(r"https://[^.]+\.execute-api\.([^.]+)\.", api)
+    if found is None:
+        raise NotDeployed(f"{path}: ApiUrl is none of API Gateway's: {api}")
+    return found[1]
 
 
 def _outputs(path: Path) -> dict[str, str]:

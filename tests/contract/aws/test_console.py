@@ -12,10 +12,11 @@ from adapters.aws.session import Session
 from functions.edge import wiring
 from functions.edge.settings import Settings
 from infra.cloud.console.__main__ import main
-from infra.cloud.console.deployed import Deployed
+from infra.cloud.console.deployed import NAMES, Deployed
 from sandbox_router.model.secret import Secret
 from tests.contract.aws.cloud import REGION, TABLE, made_secret, make_table
 
+API = f"https://abc.execute-api.{REGION}.amazonaws.com/live"
 CANARY = "CANARY-" + "c" * 40
 IMAGES = {"default": {"e2b": {"2x4": "base"}}}
 NO_POOLS = '{"pools": [], "images": {}}'
@@ -38,7 +39,7 @@ class Operator:
             f"{name}QueueUrl": f"https://q/{name}" for name in ("Create", "Teardown", "Letters")
         }
         data = {"TableName": TABLE, "EventBusName": "bus", "ExportsOutputRefX": "x", **arns}
-        api = {"ApiUrl": "https://api.test/live/", "ApiId": "api"}
+        api = {"ApiUrl": f"{API}/", "ApiId": "abc"}
         self.write_outputs({"r-data": data, "r-workers": urls, "r-api": api})
 
     def write_outputs(self, stacks: dict[str, dict[str, str]]) -> None:
@@ -95,7 +96,7 @@ def test_a_key_is_printed_once_and_let_in(
     said = capsys.readouterr()
     (key,) = said.out.splitlines()
     assert key not in said.err
-    assert "API=https://api.test/live\n" in said.err
+    assert f"API={API}\n" in said.err
     principal = operator.router().authenticate(Secret(key))
     assert (principal.tenant, principal.scopes) == (tenant, frozenset(scopes))
     assert principal.key_id in said.err
@@ -214,6 +215,7 @@ def test_a_file_must_be_named_and_be_there(
         ("[1", "cannot be read as the outputs"),
         ("[]", "cannot be read as the outputs"),
         ("{}", "no ApiUrl in it; did `make deploy` finish?"),
+        (json.dumps({"r": {**dict.fromkeys(NAMES.values(), "x"), "ApiUrl": "x"}}), "none of API G"),
     ],
 )
 def test_without_a_deployment_it_says_so(
@@ -231,7 +233,7 @@ def test_credentials_of_another_account_are_the_likely_reason(
 ) -> None:
     """No table of that name there, no secret either."""
     assert operator.run("key") == 1
-    assert f"region {REGION}: no usable answer (Internal); are these" in capsys.readouterr().err
+    assert f"{REGION}: no usable answer (Internal); are the" in capsys.readouterr().err
     operator.manager.delete_secret(SecretId=operator.pools_arn, ForceDeleteWithoutRecovery=True)
     assert operator.run("pools", FILE=operator.file(ROW)) == 1
-    assert "ResourceNotFoundException; are these its credentials?" in capsys.readouterr().err
+    assert f"{REGION}: ResourceNotFoundException; are the credentials" in capsys.readouterr().err
