@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cloud.e2e.deployment import Cloud
 from tests.cloud.synthesis import Assembly, Missing
 from tests.conftest import MISSING_HERE
+from tests.local.acceptance.deployment import Deployment
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +22,13 @@ def cloud(tmp_path_factory: pytest.TempPathFactory, buffered: Assembly) -> Itera
         pytest.skip(f"{MISSING_HERE} {missing}")
     yield deployed
     deployed.close()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Deployment]:
+    """`make run`, without streaming like the other."""
+    deployment = Deployment(tmp_path, STREAMING="off")
+    try:
+        yield deployment.start()
+    finally:
+        deployment.close()

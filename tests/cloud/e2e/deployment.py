@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from infra.cloud.console.keys import SCOPES
 from infra.local import hosting, pools
 from infra.local.state import State
 from tests.cloud.e2e.emulator import Emulator
@@ -24,14 +24,6 @@ from tests.local.acceptance.deployment import eventually
 
 STAGE = "live"
 HOST_SECONDS, CALL_SECONDS = 20.0, 60.0
-SCOPES = ["sandboxes:read", "sandboxes:write"]
-ADD_KEY = """
-import json, sys
-from functions.edge import wiring
-from sandbox_router.model.secret import Secret
-tenant, key, scopes = json.loads(sys.stdin.read())
-print(wiring.router().add_key(tenant, Secret(key), scopes))
-"""
 
 
 class Cloud:
@@ -40,21 +32,22 @@ class Cloud:
     def __init__(self, root: Path, assembly: Assembly) -> None:
         self.emulator = Emulator(root / "aws")
         self.assembly = assembly
+        self.state = State(root / "provider")
         self.host = httpx.Client(timeout=30, trust_env=False)
         self.api = httpx.Client(timeout=CALL_SECONDS, trust_env=False)
         self.provider: Child | None = None
         try:
             self.emulator.deploy(assembly)
-            self._start_provider(root / "provider")
+            self._start_provider()
             self.api.base_url = httpx.URL(self.url)
-            self.api.headers["Authorization"] = f"Bearer {self.add_key('default', SCOPES)}"
+            self.api.headers["Authorization"] = f"Bearer {self.add_key('default')}"
         except BaseException:
             self.close()
             raise
 
-    def _start_provider(self, folder: Path) -> None:
+    def _start_provider(self) -> None:
         """The provider host of `make run`, and its pools as the deployment's."""
-        state = State(folder)
+        state = self.state
         state.prepare()
         pools.prepare(state)
         command = [sys.executable, "-m", "infra.local.host", "--port", "0"]
@@ -64,10 +57,7 @@ class Cloud:
         self.provider = Child(command, env, ROOT, state.host_log)
         found = eventually(lambda: hosting.find(state), HOST_SECONDS)
         self.host.base_url = httpx.URL(found.url)
-        self.emulator.client("secretsmanager").put_secret_value(
-            SecretId=self.variables["POOLS_SECRET_ARN"],
-            SecretString=pools.resolved(state, found).read_text(),
-        )
+        self.operator("pools", FILE=str(pools.resolved(state, found)))
 
     @cached_property
     def url(self) -> str:
@@ -93,21 +83,23 @@ class Cloud:
         """The table's name."""
         return self.variables["TABLE_NAME"]
 
-    def add_key(self, tenant: str, scopes: list[str]) -> str:
-        """A new API key, made as an operator would: with the deployment's own settings."""
-        key = f"sbr_{secrets.token_urlsafe(32)}"
-        env = self.emulator.environment | {"AWS_ENDPOINT_URL": self.emulator.url} | self.variables
+    def add_key(self, tenant: str, scopes: Sequence[str] = SCOPES) -> str:
+        """A new API key, as `make key` makes it."""
+        return self.operator("key", TENANT=tenant, SCOPES=" ".join(scopes)).strip()
+
+    def operator(self, command: str, **env: str) -> str:
+        """What an operator's command prints."""
+        where = {"AWS_ENDPOINT_URL": self.emulator.url, "OUTPUTS": str(self.emulator.outputs)}
         done = subprocess.run(
-            [sys.executable, "-c", ADD_KEY],
-            input=json.dumps([tenant, key, scopes]),
-            env=env,
+            [sys.executable, "-m", "infra.cloud.console", command],
+            env=self.emulator.environment | where | env,
             cwd=ROOT,
             capture_output=True,
             text=True,
             timeout=60,
         )
         assert done.returncode == 0, done.stderr
-        return key
+        return done.stdout
 
     # What tests ask of the router.
 
@@ -133,6 +125,17 @@ class Cloud:
         """The sandbox once it is in a state."""
         eventually(lambda: self.get(sandbox_id)["state"] == state, seconds, every=0.3)
         return self.get(sandbox_id)
+
+    def rested(self) -> None:
+        """Wait until every pool is asked in its turn: after a refusal it cools down for a while."""
+        table, ends = self.emulator.client("dynamodb"), [0.0]
+        for pool in pools.ACCOUNTS:
+            key = {"pk": {"S": f"POOL#{pool}"}, "sk": {"S": "HEALTH"}}
+            item = table.get_item(TableName=self.table, Key=key, ConsistentRead=True).get(
+                "Item", {}
+            )
+            ends += [int(item["cooling_until"]["N"]) / 1000] if "cooling_until" in item else []
+        time.sleep(max(0.0, max(ends) - time.time()))
 
     # What tests ask of the provider host.
 

@@ -16,6 +16,7 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 
+from tests.cloud.e2e.faults import Faults
 from tests.cloud.e2e.processes import Child, free_port, listening
 from tests.cloud.ministack import fixups
 from tests.cloud.synthesis import CDK, ROOT, Assembly, Missing, need_node
@@ -40,11 +41,13 @@ class Emulator:
         self.temporary.mkdir(parents=True)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.outputs = root / "outputs.json"
+        self.faults = Faults(PYTHON, self.url, self.environment, root)
         settings = {
             "BIND_HOST": "127.0.0.1",
             "GATEWAY_PORT": str(self.port),
             "LAMBDA_ACCOUNT_CONCURRENCY": str(CONCURRENCY),
-            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ENDPOINT_URL": self.faults.url,  # the functions', which inherit it
         }
         command = [str(PYTHON), str(LAUNCHER)]
         self.process = Child(command, self.environment | settings, root, root / "emulator.log")
@@ -98,12 +101,14 @@ class Emulator:
         """Bootstrap the account, deploy every stack, and set what CloudFormation here drops."""
         app = str(assembly.folder)
         self.cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", app)
-        self.cdk("deploy", "--all", "--require-approval", "never", "--app", app)
+        outputs = ("--outputs-file", str(self.outputs))
+        self.cdk("deploy", "--all", "--require-approval", "never", "--app", app, *outputs)
         for name, template in assembly.stacks.items():
             fixups.apply(self.client, f"{assembly.name}-{name}", template)
 
     def end(self) -> None:
-        """End it with its functions; of its files only the log stays."""
+        """End it with its functions; of its files only the logs stay."""
         self.process.end()
+        self.faults.end()
         shutil.rmtree(self.temporary)
         assert self.process.children() == {}

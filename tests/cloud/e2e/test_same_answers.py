@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.cloud.e2e.deployment import Cloud
 from tests.local.acceptance.deployment import Deployment, eventually
@@ -26,16 +23,6 @@ SHOWN = (
     "x-content-type-options",
 )
 Told = tuple[str, int, dict[str, str], Any]
-
-
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[Deployment]:
-    """`make run`, without streaming like the other."""
-    deployment = Deployment(tmp_path, STREAMING="off")
-    try:
-        yield deployment.start()
-    finally:
-        deployment.close()
 
 
 def alike(value: Any) -> Any:
@@ -110,6 +97,7 @@ def story(api: httpx.Client) -> list[Told]:
 
 
 def test_the_emulated_cloud_answers_as_one_machine_does(cloud: Cloud, local: Deployment) -> None:
+    cloud.rested()
     here, there = story(local.api), story(cloud.api)
     assert [told[:2] for told in there] == [told[:2] for told in here]
     for one, other in zip(there, here, strict=True):

@@ -15,6 +15,7 @@ from tests.cloud.e2e.deployment import Cloud
 @pytest.fixture(scope="module")
 def box(cloud: Cloud) -> Iterator[dict[str, Any]]:
     """One running sandbox for the tests that only use it."""
+    cloud.rested()
     answer = cloud.create(size="2x4", env={"GREETING": "hi"}, labels={"team": "a"})
     assert answer.status_code == 201, answer.text
     yield answer.json()
@@ -86,6 +87,7 @@ def test_a_replay_is_the_same_answer_byte_for_byte(cloud: Cloud) -> None:
 
 def test_failover_goes_on_behind_a_202(cloud: Cloud) -> None:
     """The create hands over to the queue at once; a worker is refused and asks the next pool."""
+    cloud.rested()
     with cloud.fault("capacity", account="alpha", op="create"):
         answer = cloud.api.post(
             "/v1/sandboxes",
