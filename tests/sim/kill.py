@@ -11,6 +11,7 @@ import pytest
 from tests.sim.grid import FAMILIES, chosen, everything, told
 from tests.sim.lives import live
 from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim.mutants.seeding import finds
 
 LIVES, SCENARIOS, SECONDS = 40, 120, 60
 
@@ -33,22 +34,21 @@ def _family(name: str) -> Callable[[], None]:
 FINDERS = {"lives": _lives, **{name: _family(name) for name in FAMILIES}}
 
 
-def finds(mutant: Mutant, finder: Callable[[], None]) -> bool:
-    """Does the finder fail, or not come to an end, with the fault in place?"""
+def found(mutant: Mutant, finder: Callable[[], None]) -> bool:
+    """Does the finder see a promise broken, or come to no end, with the fault in place?"""
     with pytest.MonkeyPatch.context() as patch:
         mutant.seed(patch)
         signal.alarm(SECONDS)
         try:
-            finder()
+            return finds(finder)
         except Exception:
-            return True
+            return False
         finally:
             signal.alarm(0)
-    return False
 
 
 def _hangs(*_: object) -> None:
-    raise TimeoutError
+    raise AssertionError("no end")
 
 
 def main() -> int:
@@ -56,8 +56,8 @@ def main() -> int:
     signal.signal(signal.SIGALRM, _hangs)
     killed = 0
     for mutant in MUTANTS:
-        own = finds(mutant, mutant.hunt)
-        also = [name for name, finder in FINDERS.items() if finds(mutant, finder)]
+        own = found(mutant, mutant.hunt)
+        also = [name for name, finder in FINDERS.items() if found(mutant, finder)]
         killed += own
         verdict = f"killed by {mutant.hunt.__name__}" if own else "ALIVE"
         more = f"; also by {', '.join(also)}" if also else ""

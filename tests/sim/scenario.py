@@ -82,6 +82,8 @@ def run(scenario: Scenario) -> World:
     world = _world(scenario)
     world.create(env=scenario.env, ttl=scenario.ttl, wait=scenario.wait)
     world.check()
+    if scenario.quirk == "pages":  # a list of one has one page
+        world.create("k0", ttl=scenario.ttl)
     if scenario.retry is not None:
         world.run_until(world.clock.now() + scenario.retry * 1000)
         world.create(env=scenario.env, ttl=scenario.ttl, wait=scenario.wait)

@@ -8,7 +8,7 @@ from typing import Any
 from sandbox_router.lifecycle import advance, once
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.router import Router
-from sandbox_router.store import Change, Result, Store
+from sandbox_router.store import Change, Store
 from sandbox_router.store import items as spelled
 from sandbox_router.store import store as stored
 from sandbox_router.table import ALWAYS
@@ -75,8 +75,5 @@ def _a_key_is_freed_for_another_sandbox(patch: Patch) -> None:
 
 @mutant("I1", grid("rivals", 61, rival="31 client", crash=0))
 def _the_first_settled_answer_is_not_kept(patch: Patch) -> None:
-    def none(before: Sandbox, after: Sandbox, now: int) -> Result | None:
-        return None
-
-    patch.setattr(advance, "first_result", none)
+    patch.setattr(advance, "first_result", lambda life, before, after, now: None)
     patch.setattr(Change, "result", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -178,11 +179,11 @@ def _running_before_the_provider_is_ready(patch: Patch) -> None:
 def _later_calls_go_to_the_first_pool(patch: Patch) -> None:
     real = steps.SandboxLife.perform
 
-    def perform(self: Any, step: Any, box: Sandbox, *rest: Any) -> Any:
-        if isinstance(step, step.Ask):
-            return real(self, step, box, *rest)
-        first = self.pools.provider(box.route[0].pool_id)
-        pools = SimpleNamespace(pool=self.pools.pool, provider=lambda pool_id: first)
-        return real(replace(self, pools=pools), step, box, *rest)
+    def perform(self: Any, todo: Any, box: Sandbox, *rest: Any) -> Any:
+        if isinstance(todo, step.Ask):
+            return real(self, todo, box, *rest)
+        first, astray = self.pools.provider(box.route[0].pool_id), copy(self)
+        astray.pools = SimpleNamespace(pool=self.pools.pool, provider=lambda pool_id: first)
+        return real(astray, todo, box, *rest)
 
     patch.setattr(steps.SandboxLife, "perform", perform)

@@ -40,6 +40,23 @@ def grid(family: str, stride: int = 97, **wanted: Any) -> Hunt:
     return hunt
 
 
+def finds(hunt: Hunt) -> bool:
+    """Does it find that a promise is broken? Any other failure is the seeded fault's own: raised.
+
+    What a failure was before it was told of is its cause.
+    """
+    try:
+        hunt()
+    except Exception as failed:
+        cause: BaseException = failed
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        if not isinstance(cause, AssertionError):
+            raise
+        return True
+    return False
+
+
 def mutant(breaks: str, hunt: Hunt) -> Callable[[Seed], Seed]:
     """Enter a seeded fault in the list."""
 
