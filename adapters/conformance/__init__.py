@@ -10,11 +10,11 @@ from sandbox_router.model.capability import Profile
 from sandbox_router.model.size import Shape
 from sandbox_router.ports import Provider
 
-from . import commands, files, instances, lifetimes, looking, refusals  # their cases
+from . import commands, files, instances, lifetimes, looking, refusals, snapshots  # their cases
 from .case import CASES, Bench, Case, Faults, Result, perform
 
 __all__ = ["CASES", "Bench", "Case", "Faults", "Report", "Result", "perform", "run"]
-_ = (instances, looking, lifetimes, commands, files, refusals)
+_ = (instances, looking, lifetimes, commands, files, refusals, snapshots)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -27,6 +28,7 @@ from sandbox_router.ports import (
     Provider,
     Ref,
     RunsCommands,
+    Snapshots,
 )
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -55,7 +57,7 @@ class Faults(Protocol):
 
 @dataclass
 class Bench:
-    """One account under test and everything the cases made in it.
+    """One account under test and everything the cases made and captured in it.
 
     stranger: the same provider opened with a key it does not know. dials: can this machine reach
     the instances' ports?
@@ -70,6 +72,7 @@ class Bench:
     stranger: Provider | None = None
     dials: bool = True
     made: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
     _shared: Instance | None = None
 
     def order(
@@ -175,16 +178,25 @@ class Bench:
             return self.provider
         raise Missing("extend")
 
+    @property
+    def snapshots(self) -> Snapshots:
+        """The provider as one that captures; raises Missing."""
+        if isinstance(self.provider, Snapshots):
+            return self.provider
+        raise Missing("snapshots")
+
     def close(self) -> None:
         """Destroy what the cases made, as far as the provider lets us."""
         if self.faults is not None:
             self.faults.clear()
         for instance_id in sorted(self.made):
-            try:
+            with suppress(Failure):  # its lifetime ends it
                 self.provider.destroy(instance_id)
-            except Failure:
-                continue  # its lifetime ends it
+        for capture_id in sorted(self.taken):  # last: something may be made of them
+            with suppress(Failure):
+                self.snapshots.destroy_capture(capture_id)
         self.made.clear()
+        self.taken.clear()
         self._shared = None
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpcore
 import pytest
 
+from adapters import providers
 from adapters.conformance import CASES, Bench, Case, perform
+from sandbox_router.model.size import Shape
 from sandbox_router.ports import Exit
+from tests.fakes.clock import FakeClock
+from tests.fakes.provider import FakeProvider
 
 SKIPPED = {
+    "R-SNAP-06": "this run has no idempotent captures",
+    "R-SNAP-16": "this run has no captures that are ready later",
     "R-PORT-02": "this run has no way to the instances' ports",
 }
 """What this host cannot show; anything else that is skipped here is a hole."""
@@ -36,6 +44,18 @@ def test_a_command_leaves_its_connection_to_the_next_one(
     for _ in range(3):
         assert bench.shell(ref, "exit 3").exit == Exit(3)
         assert bench.provider.get(ref.instance_id) is not None
+
+
+@pytest.mark.parametrize(("repeats", "outcome"), [(True, "passed"), (False, "failed")])
+def test_a_repeated_capture_is_told_from_a_second_one(repeats: bool, outcome: str) -> None:
+    details = {"contents": ["disk"], "interrupts": None, "idempotent": True}
+    profile = replace(providers.profile("e2b"), abilities={"snapshots": details})
+    vendor = FakeProvider("alpha", FakeClock(), captures_repeat=repeats)
+    bench = Bench(vendor, profile, "image", Shape.of(1, 1))
+    (one,) = (one for one in CASES if one.id == "R-SNAP-06")
+    assert perform(one, bench).outcome == outcome
+    bench.close()
+    assert (vendor.living(), vendor.stored()) == ([], [])
 
 
 def test_every_case_has_its_own_id_and_a_sentence() -> None:

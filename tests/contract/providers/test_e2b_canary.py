@@ -36,6 +36,11 @@ CALLS: list[Callable[[E2B], Any]] = [
     lambda a: a.remove_file(REF, f"/{CANARY}"),
     lambda a: a.list_directory(REF, f"/{CANARY}"),
     lambda a: a.open_port(REF, 80),
+    lambda a: a.capture(REF.instance_id, CANARY, "memory", timeout=2),
+    lambda a: a.find_capture(REF.instance_id, CANARY),
+    lambda a: a.get_capture("snap-1"),
+    lambda a: a.destroy_capture("snap-1"),
+    lambda a: a.captures(None),
 ]
 
 

@@ -37,6 +37,11 @@ CALLS: list[Callable[[OpenSandbox], Any]] = [
     lambda a: a.remove_file(REF, f"/{CANARY}"),
     lambda a: a.list_directory(REF, f"/{CANARY}"),
     lambda a: a.open_port(REF, 80),
+    lambda a: a.capture(REF.instance_id, CANARY, "disk", timeout=2),
+    lambda a: a.find_capture(REF.instance_id, CANARY),
+    lambda a: a.get_capture("snap-1"),
+    lambda a: a.destroy_capture("snap-1"),
+    lambda a: a.captures(None),
 ]
 
 
