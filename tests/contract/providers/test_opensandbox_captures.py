@@ -111,7 +111,7 @@ def test_only_the_servers_own_word_says_that_one_is_gone() -> None:
 
 def test_a_look_up_believes_the_snapshot_not_the_filter() -> None:
     older = {**SHOWN, "id": "older", "createdAt": "1970-01-01T00:00:00Z"}
-    others = {**older, "name": "snap-11"}, {**older, "sandboxId": "other"}
+    others = {**older, "id": "a", "name": "snap-11"}, {**older, "id": "a", "sandboxId": "other"}
     fake = Fake(page(*others, SHOWN, more=True), page(older, number=2))
     found = fake.account.find_capture(ID, NAME)
     assert found == Capture("older", "ready", NAME, created_at=0)
