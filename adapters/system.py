@@ -22,7 +22,14 @@ class SystemIds:
     """`ports.Ids` from the kernel's random source."""
 
     def sandbox(self) -> str:
-        return "sbx-" + base64.b32encode(os.urandom(17)).decode().lower()[:26]
+        return "sbx-" + self._letters()
+
+    def snapshot(self) -> str:
+        return "snap-" + self._letters()
+
+    @staticmethod
+    def _letters() -> str:
+        return base64.b32encode(os.urandom(17)).decode().lower()[:26]
 
     def nonce(self) -> str:
         return os.urandom(16).hex()

@@ -17,6 +17,8 @@ SMALL_BYTES = 16 * 1024
 COMMAND_BYTES = 3 * MIB  # stdin is at most 1 MiB, and JSON may need two bytes for one
 FILE_BYTES = 4 * MIB
 TTL_MIN, TTL_MAX = 30, 86_400
+TRANSFER_SECONDS = 240
+"""For copying a file where integrations stream: what says nothing for five minutes is ended."""
 BUFFERED_SECONDS = 29
 """What API Gateway waits for an integration that does not stream."""
 
@@ -24,6 +26,7 @@ BUFFERED_SECONDS = 29
 class Grant(StrEnum):
     """What a function may touch, and nothing else; `infra.cloud.grants` says it in IAM's words."""
 
+    DOWNLOAD = "download"  # put files for clients, and sign URLs that read them
     DUE = "due"  # the index of what is due
     KEYS = "keys"  # look up an API key
     LETTERS = "letters"  # keep what cannot be taken
@@ -34,6 +37,8 @@ class Grant(StrEnum):
     READ = "read"  # records, attempts, audit entries, health of pools
     SEAL = "seal"  # the vault's key
     SEND = "send"  # messages to the queues
+    TAKE = "take"  # read and forget what clients put
+    UPLOAD = "upload"  # sign URLs by which clients put files
     WRITE = "write"  # what READ reads
 
 
@@ -140,7 +145,9 @@ class Every(Worker):
 
 
 _BOXES, _BOX = "/v1/sandboxes", "/v1/sandboxes/{id}"
-_S, _C, _F, _P, _K, _M = "Sandboxes", "Commands", "Files", "Ports", "Catalog", "Meta"
+_SHOTS, _SHOT = "/v1/snapshots", "/v1/snapshots/{snapshot_id}"
+_S, _C, _F, _P, _N = "Sandboxes", "Commands", "Files", "Ports", "Snapshots"
+_K, _M = "Catalog", "Meta"
 
 HTTP: tuple[Http, ...] = (
     Http("create_sandbox", "POST", _BOXES, "Create a sandbox", _S, WRITE, SPEC_BYTES, True),
@@ -184,6 +191,45 @@ HTTP: tuple[Http, ...] = (
     Http("read_file", "GET", f"{_BOX}/files", "Read a file", _F, routed=True),
     Http("write_file", "PUT", f"{_BOX}/files", "Write a file", _F, WRITE, FILE_BYTES, True),
     Http("remove_file", "DELETE", f"{_BOX}/files", "Remove a file", _F, WRITE, routed=True),
+    Http(
+        "offer_download",
+        "POST",
+        f"{_BOX}/files/downloads",
+        "Make a URL that reads a file",
+        _F,
+        READ,
+        SMALL_BYTES,
+        True,
+        stream=True,
+        timeout=TRANSFER_SECONDS,
+        memory=1769,
+        may=(*MOVES, Grant.DOWNLOAD),
+    ),
+    Http(
+        "offer_upload",
+        "POST",
+        f"{_BOX}/files/uploads",
+        "Make a URL that takes a file",
+        _F,
+        WRITE,
+        SMALL_BYTES,
+        True,
+        may=(*MOVES, Grant.UPLOAD),
+    ),
+    Http(
+        "take_upload",
+        "POST",
+        f"{_BOX}/files/uploads/{{upload_id}}",
+        "Put an uploaded file in its place",
+        _F,
+        WRITE,
+        SMALL_BYTES,
+        True,
+        stream=True,
+        timeout=TRANSFER_SECONDS,
+        memory=1769,
+        may=(*MOVES, Grant.TAKE),
+    ),
     Http("list_directory", "GET", f"{_BOX}/directories", "List a directory", _F, routed=True),
     Http(
         "open_port",
@@ -196,6 +242,19 @@ HTTP: tuple[Http, ...] = (
         True,
     ),
     Http("close_port", "DELETE", f"{_BOX}/ports/{{port}}", "Close a port", _P, WRITE, routed=True),
+    Http(
+        "take_snapshot",
+        "POST",
+        f"{_BOX}/snapshots",
+        "Take a snapshot",
+        _N,
+        WRITE,
+        SMALL_BYTES,
+        True,
+    ),
+    Http("list_snapshots", "GET", _SHOTS, "List snapshots", _N, may=(*SHOWS, Grant.LIST)),
+    Http("get_snapshot", "GET", _SHOT, "Get a snapshot", _N, may=SHOWS),
+    Http("destroy_snapshot", "DELETE", _SHOT, "Delete a snapshot", _N, WRITE, routed=True),
     Http(
         "route_sandbox",
         "POST",

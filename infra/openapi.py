@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from functions.catalog import HTTP, Http
 from functions.edge import bodies, replies, sse
 from functions.edge.api import BYTES, JSON, PROBLEM, Operation
-from functions.edge.fields import KIND, SANDBOX_ID
+from functions.edge.fields import KIND, SANDBOX_ID, SNAPSHOT_ID, UPLOAD_ID
 from sandbox_router.model.failure import BY_CODE
 
 FILE = Path(__file__).with_name("openapi.json")
@@ -41,6 +41,7 @@ TAGS = {
     "Commands": "Run commands in a sandbox.",
     "Files": "Files in a sandbox, byte for byte.",
     "Ports": "Preview URLs of ports in a sandbox.",
+    "Snapshots": "What a sandbox holds, kept for later: a sandbox can be created from one.",
     "Catalog": "What can be asked for, and who serves it.",
     "Meta": "Liveness and this document.",
 }
@@ -48,6 +49,8 @@ PATH_PARAMETERS: Mapping[str, Json] = {
     "id": {"type": "string", "pattern": SANDBOX_ID},
     "kind": {"type": "string", "pattern": KIND},
     "port": {"type": "integer", "minimum": 1, "maximum": 65_535},
+    "snapshot_id": {"type": "string", "pattern": SNAPSHOT_ID},
+    "upload_id": {"type": "string", "pattern": UPLOAD_ID},
 }
 _TEXT: Json = {"type": "string"}
 HEADERS: Mapping[str, tuple[str, Json]] = {
@@ -265,7 +268,7 @@ def _links() -> Json:
             "parameters": {"id": "$response.body#/id"},
         }
         for row in HTTP
-        if row.path.startswith("/v1/sandboxes/{id}") and "{port}" not in row.path
+        if row.path.startswith("/v1/sandboxes/{id}") and row.path.count("{") == 1
     }
 
 
@@ -279,7 +282,7 @@ def _failures(row: Http, operation: Operation) -> set[int]:
         found.add(404)
     if row.routed:
         found |= {409, 422}
-    found |= {501} if row.stream else set()
+    found |= {501} if operation.documented.get("events") else set()
     if row.body_bytes or row.name in ("read_file", "list_directory"):
         found.add(413)
     if isinstance(model, type) and issubclass(model, bodies.Body):

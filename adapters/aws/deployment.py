@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sandbox_router.model.secret import Secret
 
 from .bus import EventBridge
+from .objects import S3Objects
 from .queue import SqsLetters, SqsQueue
 from .secrets import SecretStore
 from .session import Session
@@ -15,19 +16,27 @@ from .vault import SecretVault
 
 
 class Deployment:
-    """Table, queues, secrets and bus. Nothing is called, and no client made, before it is needed.
+    """Table, objects, queues, secrets and bus. Nothing is called, and no client made, before it is
+    needed.
 
     queues: URLs by name, `create`, `teardown` and `letters` among them. secrets: ARNs by name,
     `pepper`, `pools` and `vault`.
     """
 
     def __init__(
-        self, *, table: str, bus: str, queues: Mapping[str, str], secrets: Mapping[str, str]
+        self,
+        *,
+        table: str,
+        bucket: str,
+        bus: str,
+        queues: Mapping[str, str],
+        secrets: Mapping[str, str],
     ) -> None:
         session = Session()
         self._secrets = SecretStore(session.client("secretsmanager"))
         self._arns = dict(secrets)
         self.table = DynamoTable(session.client("dynamodb"), table)
+        self.objects = S3Objects(session.client("s3"), bucket)
         self.queue = SqsQueue(session.client("sqs"), queues)
         self.letters = SqsLetters(session.client("sqs"), queues["letters"])
         self.bus = EventBridge(session.client("events"), bus)

@@ -7,8 +7,8 @@ from functions.edge.api import operation
 from functions.edge.bodies import CreateBody
 from functions.edge.call import Answer, Call
 from functions.edge.params import WAIT, CreateHeaders
+from functions.edge.present import begun
 from sandbox_router.lifecycle.create import CreateRequest
-from sandbox_router.lifecycle.once import Reply
 
 
 @operation({201: replies.Sandbox, 202: replies.Sandbox})
@@ -29,17 +29,4 @@ def handler(call: Call, body: CreateBody, headers: CreateHeaders) -> Answer:
     )
     wait = WAIT if headers.wait is None else headers.wait
     reply = wiring.router().create(call.tenant, request, wait_seconds=wait)
-    return Answer(reply.status, reply.body, _headers(call, reply, headers.wait))
-
-
-def _headers(call: Call, reply: Reply, wait: int | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if reply.record_id is not None and reply.status in (201, 202):
-        found["Location"] = f"{call.place}/{reply.record_id}"
-    if reply.retry_after is not None:
-        found["Retry-After"] = str(max(0, reply.retry_after))
-    if reply.replayed:
-        found["Idempotent-Replayed"] = "true"
-    if wait is not None and not (reply.replayed and reply.status == 202):
-        found["Preference-Applied"] = f"wait={wait}"
-    return found
+    return begun(reply, call.place, headers.wait)

@@ -23,6 +23,7 @@ from sandbox_router.ports import Command
 from .fields import (
     MIB,
     SIZE,
+    SNAPSHOT_ID,
     Env,
     Labels,
     Name,
@@ -131,7 +132,6 @@ class SpecBody(Body):
     LATER = {
         "egress": (None, {"mode": "allow_all"}),
         "credentials": (None, []),
-        "snapshot_id": (None,),
         "gpu": (None,),
         "ports": (None, []),
     }
@@ -146,6 +146,9 @@ class SpecBody(Body):
     disk_gib: Amount | None = Field(None, description="Only with an exact shape")
     image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}$")] = Field(
         "default", description="A name in the image table or a vendor's own reference"
+    )
+    snapshot_id: Annotated[str, Field(pattern=SNAPSHOT_ID)] | None = Field(
+        None, description="Instead of an image: what a snapshot holds, in its pool, at its size"
     )
     ttl_seconds: Ttl = Field(TTL_DEFAULT, description="Destroyed this many seconds from now")
     idle_timeout_seconds: Idle | None = Field(None, description=IDLE)
@@ -165,6 +168,8 @@ class SpecBody(Body):
             yield "size", "either a size or a shape, not both"
         elif shape and not {"vcpu", "memory_gib"} <= set(shape):
             yield "vcpu", "a shape needs vcpu and memory_gib"
+        if self.snapshot_id is not None and self.image != "default":
+            yield "image", "either an image or a snapshot, not both"
         _, suffix = parse(self.size or DEFAULT_SIZE)
         if suffix and self.provider and self.provider.sort:
             yield "provider.sort", "either a size's suffix or a sort, not both"
@@ -184,6 +189,8 @@ class SpecBody(Body):
         return Spec(
             shape=shape,
             image=self.image,
+            snapshot_id=self.snapshot_id,
+            sized=self.size is not None or self.vcpu is not None,
             ttl_seconds=self.ttl_seconds,
             region=self.region,
             idle_seconds=self.idle_timeout_seconds,
@@ -195,7 +202,7 @@ class SpecBody(Body):
     def fingerprint(self) -> bytes:
         """Equal for requests that ask for the same: a default said or left out is the same."""
         said = {k: v for k, v in self.model_dump(exclude_defaults=True).items() if v != {}}
-        if not {"size", "vcpu"} & said.keys():
+        if not {"size", "vcpu", "snapshot_id"} & said.keys():
             said["size"] = DEFAULT_SIZE
         return compact(said).encode()
 

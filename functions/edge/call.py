@@ -13,12 +13,14 @@ from functions.catalog import Http
 from sandbox_router.model.failure import Invalid, NotFound
 from sandbox_router.model.principal import Principal
 
-from .fields import KIND, SANDBOX_ID
+from .fields import KIND, SANDBOX_ID, SNAPSHOT_ID, UPLOAD_ID
 from .principal import principal_of
 from .sse import Frames
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9=_.:-]{1,128}", re.ASCII)
-_ID, _KIND = re.compile(SANDBOX_ID.strip("^$")), re.compile(KIND.strip("^$"))
+_ID, _KIND, _UPLOAD_ID, _SNAPSHOT_ID = (
+    re.compile(p.strip("^$")) for p in (SANDBOX_ID, KIND, UPLOAD_ID, SNAPSHOT_ID)
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,19 @@ class Call:
         return self._named("id", _ID)
 
     @property
+    def snapshot_id(self) -> str:
+        """The snapshot of the path."""
+        return self._named("snapshot_id", _SNAPSHOT_ID)
+
+    @property
     def kind(self) -> str:
         """The provider kind of the path."""
         return self._named("kind", _KIND)
+
+    @property
+    def upload_id(self) -> str:
+        """The upload of the path."""
+        return self._named("upload_id", _UPLOAD_ID)
 
     @property
     def port(self) -> int:

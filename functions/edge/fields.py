@@ -15,11 +15,13 @@ RESERVED_LABELS = ("constal-", "sandbox-router")
 """Beginnings of label keys that integration tags and the Router itself use."""
 
 SANDBOX_ID = r"^sbx-[a-z2-7]{26}$"
+SNAPSHOT_ID = r"^snap-[a-z2-7]{26}$"
 _FRACTION = r"0\.[0-9]{0,2}[1-9]"
 SIZE = (
     rf"^([1-9][0-9]{{0,2}}(\.[0-9]{{1,3}})?|{_FRACTION})"
     rf"x([1-9][0-9]{{0,3}}(\.[0-9]{{1,3}})?|{_FRACTION})(:(cheap|fast|stable))?$"
 )
+UPLOAD_ID = r"^upl-[A-Za-z0-9_-]{22,8000}$"
 KIND = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 

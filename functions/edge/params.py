@@ -44,7 +44,8 @@ def _flag(value: object) -> object:
     return value
 
 
-def _commas(value: object) -> object:
+def commas(value: object) -> object:
+    """Several values in one parameter."""
     if not isinstance(value, list):
         return value
     return [part for item in value for part in item.split(",")]
@@ -54,19 +55,9 @@ class NoQuery(Params):
     """An operation without query parameters."""
 
 
-class ListQuery(Params):
-    """Which sandboxes to list."""
+class PageQuery(Params):
+    """Which part of a list."""
 
-    state: Annotated[
-        list[Literal[_STATES]],  # type: ignore[valid-type]
-        Field(max_length=32),
-        BeforeValidator(_commas),
-    ] = Field([], description="Repeatable; without it all but `destroyed`")
-    label: Annotated[
-        list[Annotated[str, Field(pattern=rf"^{LABEL_KEY}=[^\x00-\x1f\x7f]*$")]],
-        Field(max_length=15),
-    ] = Field([], description="`key=value`, exact, repeatable: all of them must match")
-    provider: Annotated[str, Field(pattern=KIND)] | None = Field(None, description="A kind")
     created_after: str | None = Field(
         None, json_schema_extra={"format": "date-time"}, description="RFC 3339 with an offset"
     )
@@ -74,11 +65,6 @@ class ListQuery(Params):
     cursor: Annotated[str, Field(pattern=r"^[!-~]{1,4096}$")] | None = Field(
         None, description="`next_cursor` of the page before; valid for 24 hours"
     )
-
-    @property
-    def labels(self) -> tuple[tuple[str, str], ...]:
-        """Pairs."""
-        return tuple((key, value) for key, _, value in (item.partition("=") for item in self.label))
 
     @property
     def created_after_ms(self) -> int | None:
@@ -92,6 +78,26 @@ class ListQuery(Params):
         except (ValueError, OverflowError):
             pass
         raise Invalid(fields=(("created_after", "must be an RFC 3339 time with an offset"),))
+
+
+class ListQuery(PageQuery):
+    """Which sandboxes to list."""
+
+    state: Annotated[
+        list[Literal[_STATES]],  # type: ignore[valid-type]
+        Field(max_length=32),
+        BeforeValidator(commas),
+    ] = Field([], description="Repeatable; without it all but `destroyed`")
+    label: Annotated[
+        list[Annotated[str, Field(pattern=rf"^{LABEL_KEY}=[^\x00-\x1f\x7f]*$")]],
+        Field(max_length=15),
+    ] = Field([], description="`key=value`, exact, repeatable: all of them must match")
+    provider: Annotated[str, Field(pattern=KIND)] | None = Field(None, description="A kind")
+
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """Pairs."""
+        return tuple((key, value) for key, _, value in (item.partition("=") for item in self.label))
 
     def complaints(self) -> Complaints:
         """Values no label can have."""
@@ -143,7 +149,7 @@ class CreateHeaders(Params):
     prefer: str | None = Field(
         None,
         alias="Prefer",
-        description=f"`wait=N`: seconds to wait for the sandbox to run, 0 to {WAIT_MAX}; "
+        description=f"`wait=N`: seconds to wait until it runs, or is ready, 0 to {WAIT_MAX}; "
         f"{WAIT} without it",
         examples=["wait=20"],
     )

@@ -106,7 +106,8 @@ class Sandbox(TypedDict):
     idle_timeout_seconds: int | None
     idle_counts: Literal["router_calls"] | None
     labels: dict[str, str]
-    image: str
+    image: str | None
+    snapshot_id: str | None
     size: Shape
     region: str | None
     provider: str | None
@@ -213,6 +214,26 @@ class Endpoint(TypedDict):
     headers: dict[str, str]
     visibility: Literal["private", "public"]
     expires_at: Time | None
+
+
+class Upload(TypedDict):
+    """A request that takes a file until `expires_at`; `upload_id` is for `takeUpload`."""
+
+    upload_id: str
+    url: str
+    method: Literal["PUT"]
+    headers: dict[str, str]
+    expires_at: Time
+
+
+class Download(TypedDict):
+    """A request that reads a file until `expires_at`, with the headers it wants."""
+
+    url: str
+    method: Literal["GET"]
+    headers: dict[str, str]
+    size_bytes: int
+    expires_at: Time
 
 
 class Ineligible(TypedDict):

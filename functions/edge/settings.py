@@ -20,9 +20,12 @@ class BadSetting(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """What a deployment on AWS is made of: a table, a bus, queue URLs and ARNs of secrets."""
+    """What a deployment on AWS is made of: a table, a bucket, a bus, queue URLs and ARNs of
+    secrets.
+    """
 
     table: str
+    bucket: str
     bus: str
     queues: Mapping[str, str]
     secrets: Mapping[str, str]
@@ -32,6 +35,7 @@ class Names:
         """The names in these variables; raises BadSetting."""
         return cls(
             table=_needed(env, "TABLE_NAME"),
+            bucket=_needed(env, "BUCKET_NAME"),
             bus=_needed(env, "EVENT_BUS_NAME"),
             queues={name: _needed(env, f"{name.upper()}_QUEUE_URL") for name in QUEUES},
             secrets={name: _needed(env, f"{name.upper()}_SECRET_ARN") for name in SECRETS},
@@ -45,8 +49,8 @@ class Settings:
     deployment: this deployment's name at providers; by default it follows from the pepper. pools:
     the file with pools and images (see `config`). pepper: the file with the secret that keys the
     hashes of API keys, bodies and cursors. streaming: do integrations that may stream do so?
-    variables: looked up for the keys of pools only. aws: only with that backend, which keeps
-    nothing in files.
+    objects_url: of who answers the signed URLs of objects in files. variables: looked up for the
+    keys of pools only. aws: only with that backend, which keeps nothing in files.
     """
 
     state: Path
@@ -57,6 +61,7 @@ class Settings:
     vault: Path | None = None
     max_ttl_seconds: int = TTL_MAX
     streaming: bool = True
+    objects_url: str = "http://127.0.0.1:8080"
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     aws: Names | None = None
 
@@ -93,6 +98,11 @@ class Settings:
     def queue_file(self) -> Path:
         """The embedded backend's queues, in a file of their own: neither waits for the other."""
         return self.state / "queue.db"
+
+    @property
+    def objects_folder(self) -> Path:
+        """The embedded backend's objects."""
+        return self.state / "objects"
 
     @property
     def events_file(self) -> Path:

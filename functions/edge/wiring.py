@@ -14,7 +14,17 @@ from functions.catalog import BUFFERED_SECONDS, Http
 from sandbox_router.model.failure import Invalid, NotFound
 from sandbox_router.model.pool import Pool
 from sandbox_router.model.secret import Secret
-from sandbox_router.ports import Bus, Clock, DeadLetters, Ids, Provider, Queue, Table, Vault
+from sandbox_router.ports import (
+    Bus,
+    Clock,
+    DeadLetters,
+    Ids,
+    Objects,
+    Provider,
+    Queue,
+    Table,
+    Vault,
+)
 from sandbox_router.router import Router
 
 from .config import EventSource, PoolConfig, read, read_sources
@@ -54,9 +64,14 @@ def waiting(row: Http) -> Iterator[Waited]:
     """
     from adapters.providers import http
 
-    limit = row.timeout if row.stream and streaming() else min(row.timeout, BUFFERED_SECONDS)
-    with http.waiting(limit - ANSWER_SECONDS) as waited:
+    with http.waiting(seconds(row)) as waited:
         yield waited
+
+
+def seconds(row: Http) -> float:
+    """How long a call of the row's function may wait for providers."""
+    limit = row.timeout if row.stream and streaming() else min(row.timeout, BUFFERED_SECONDS)
+    return limit - ANSWER_SECONDS
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,7 @@ class Backend:
     table: Table
     queue: Queue
     vault: Vault
+    objects: Objects
     clock: Clock
     ids: Ids
     pepper: Callable[[], Secret] | None = None
@@ -77,6 +93,7 @@ def embedded(settings: Settings) -> Backend:
     from adapters.embedded.queue import SqliteQueue
     from adapters.embedded.table import SqliteTable
     from adapters.embedded.vault import FileVault
+    from adapters.folder import FolderObjects
     from adapters.system import SystemClock, SystemIds
 
     clock = SystemClock()
@@ -84,6 +101,9 @@ def embedded(settings: Settings) -> Backend:
         table=SqliteTable(settings.table_file),
         queue=SqliteQueue(settings.queue_file, clock),
         vault=FileVault(settings.vault_file),
+        objects=FolderObjects(
+            settings.objects_folder, settings.objects_url, partial(_pepper, settings), clock
+        ),
         clock=clock,
         ids=SystemIds(),
     )
@@ -98,6 +118,7 @@ def aws(settings: Settings) -> Backend:
         table=behind.table,
         queue=behind.queue,
         vault=behind.vault,
+        objects=behind.objects,
         clock=SystemClock(),
         ids=SystemIds(),
         pepper=partial(behind.secret, "pepper"),
@@ -116,7 +137,7 @@ def _made(names: Names) -> Deployment:
     """One session for everything of a process."""
     from adapters.aws.deployment import Deployment
 
-    return Deployment(table=names.table, bus=names.bus, queues=names.queues, secrets=names.secrets)
+    return Deployment(**vars(names))
 
 
 def _kept_pools(behind: Deployment) -> Document:
@@ -174,6 +195,7 @@ def build(settings: Settings, wrap: Wrap = as_it_is, backend: Backend | None = N
         queue=wrap(behind.queue),
         pools=RenewedPools(behind.pools, made) if behind.pools else made(),
         vault=behind.vault,
+        objects=wrap(behind.objects),
         clock=behind.clock,
         ids=behind.ids,
         deployment=settings.deployment or _named_after(pepper),

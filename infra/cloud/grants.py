@@ -2,7 +2,8 @@
 
 A statement names what it is about by a word (`table`, `queue.create`, ...); the stacks know the
 ARNs. Keys of the table have prefixes (`sandbox_router.store`), so a grant can end at one: only the
-authorizer sees API keys, and no function of a stack can write one.
+authorizer sees API keys, and no function of a stack can write one. Keys of objects have prefixes
+too (`sandbox_router.session.transfers`); a URL can do what the role of its signer may.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from functions.catalog import Grant
 
 LEADING = "dynamodb:LeadingKeys"
-RECORDS = ("SBX#*", "LOG#*", "IDEM#*", "GUARD#*", "POOL#*")
+RECORDS = ("SBX#*", "SNAP#*", "LOG#*", "IDEM#*", "GUARD#*", "POOL#*")
 KEYS = ("KEY#*",)
 
 
@@ -53,6 +54,16 @@ STATEMENTS: dict[Grant, tuple[Statement, ...]] = {
     Grant.LIST: (Statement(("dynamodb:Query",), ("index.tenant",)),),
     Grant.DUE: (Statement(("dynamodb:Query",), ("index.due",)),),
     Grant.SEND: (Statement(("sqs:SendMessage",), ("queue.create", "queue.teardown")),),
+    Grant.DOWNLOAD: (
+        Statement(("s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"), ("objects.down",)),
+    ),
+    Grant.UPLOAD: (Statement(("s3:PutObject",), ("objects.up",)),),
+    Grant.TAKE: (
+        Statement(("s3:DeleteObject", "s3:GetObject"), ("objects.up",)),
+        Statement(("s3:GetObject", "s3:PutObject"), ("objects.done",)),
+        # Without it S3 answers 403 for what is not there, as for what may not be read.
+        Statement(("s3:ListBucket",), ("bucket",)),
+    ),
     Grant.PUBLISH: (Statement(("events:PutEvents",), ("bus",)),),
     Grant.PEPPER: (Statement(("secretsmanager:GetSecretValue",), ("secret.pepper",)),),
     Grant.SEAL: (Statement(("secretsmanager:GetSecretValue",), ("secret.vault",)),),

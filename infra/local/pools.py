@@ -46,7 +46,7 @@ def prepare(state: State) -> None:
     """Write the host's accounts and the pools file, unless they are there."""
     if not state.host_config.exists():
         accounts = [
-            {"name": name, "dialect": kind, "key": f"{kind}_{secrets.token_hex(20)}"}
+            {"name": name, "dialect": kind, "key": f"{kind[:3]}_{secrets.token_hex(20)}"}
             for name, kind in ACCOUNTS.items()
         ]
         write_private(state.host_config, json.dumps({"accounts": accounts}, indent=2).encode())

@@ -17,8 +17,14 @@ class FakeIds:
         self._random = random.Random(f"jitter {seed}")
 
     def sandbox(self) -> str:
+        return "sbx-" + self._letters()
+
+    def snapshot(self) -> str:
+        return "snap-" + self._letters()
+
+    def _letters(self) -> str:
         digest = hashlib.sha256(f"{self._seed} {next(self._numbers)}".encode()).digest()
-        return "sbx-" + base64.b32encode(digest).decode().lower()[:26]
+        return base64.b32encode(digest).decode().lower()[:26]
 
     def nonce(self) -> str:
         return f"nonce-{self._seed}-{next(self._numbers)}"

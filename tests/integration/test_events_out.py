@@ -30,6 +30,7 @@ from sandbox_router.store import Store
 from sandbox_router.table import Put
 from tests.architecture.tree import ROOT
 from tests.fakes.ids import FakeIds
+from tests.fakes.objects import MemoryObjects
 from tests.unit.functions.world import World, call, on
 
 CANARY = "CANARY-7f3a-x7Qz"
@@ -50,6 +51,7 @@ class Embedded(World):
             queue=self.messages,
             pools=self.pools,
             vault=FileVault(self.settings.vault_file),
+            objects=MemoryObjects(),
             clock=self.clock,
             ids=FakeIds(),
             deployment="test",

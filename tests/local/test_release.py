@@ -10,7 +10,7 @@ from tests.unit.core.scenes import Scene
 
 
 def backend(scene: Scene) -> Backend:
-    return Backend(scene.memory, scene.queue, FakeVault(), scene.clock, scene.ids)
+    return Backend(scene.memory, scene.queue, FakeVault(), scene.objects, scene.clock, scene.ids)
 
 
 def claimed(scene: Scene) -> str:

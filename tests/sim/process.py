@@ -40,7 +40,17 @@ def profile(kind: str = "fake", *, idempotent: bool = True, lag: int = 0) -> Pro
         lifetime=Lifetime(max_ttl=86_400, extends=True),
         labels=LabelLimits(21, 256),
         isolation=Isolation.MICROVM,
-        abilities={"exec": {}, "env": {}, "pause": {"keeps": ["memory", "disk"]}, "extend": {}},
+        abilities={
+            "exec": {},
+            "env": {},
+            "pause": {"keeps": ["memory", "disk"]},
+            "extend": {},
+            "snapshots": {
+                "contents": ["disk", "memory"],
+                "interrupts": "pause",
+                "idempotent": idempotent,
+            },
+        },
         hosts=(),
         timeouts=Timeouts(20.0, 10.0),
         price=UnitPrice(50_400, 16_200, "USD", "2026-01-01", "https://example.com"),

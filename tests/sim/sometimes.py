@@ -61,7 +61,7 @@ EVERY = frozenset(
 
 def watched(router: Router, seen: Seen) -> Router:
     """The router, its turns of fate counted."""
-    store, lifecycle, reconcile = router._store, router._lifecycle, router._reconcile
+    store, lifecycle, reconcile = router._store, router._lives[Sandbox], router._reconcile
 
     def claimed(box: Sandbox, lease_ms: int) -> Sandbox | None:
         mine = claim(box, lease_ms)

@@ -46,7 +46,7 @@ def test_who_read_a_record_while_another_worked_on_it_cannot_claim_it_afterwards
     world = World(limits=False)
     world.create(wait=0)
     (box,) = world.boxes()
-    store, lifecycle = world.router._store, world.router._lifecycle
+    store, lifecycle = world.router._store, world.router._lives[Sandbox]
     claimed = store.claim(box, 30_000)
     assert claimed is not None
     during = store.load(Sandbox, box.id)

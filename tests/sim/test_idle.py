@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sandbox_router.lifecycle.create import CreateRequest
+from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.spec import Spec
 from tests.sim.world import SHAPE, TENANT, World
 
@@ -74,5 +75,5 @@ def test_a_use_between_decision_and_save_prevents_the_end() -> None:
     claimed = world.router._store.claim(box, 30_000)
     assert claimed is not None
     world.router._store.touch(claimed)
-    world.router._lifecycle.drive(claimed)
+    world.router._lives[Sandbox].drive(claimed)
     assert world.boxes()[0].state == "running"

@@ -29,6 +29,7 @@ from sandbox_router.store import Store, Unreadable
 from tests.fakes.account import Box
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.ids import FakeIds
+from tests.fakes.objects import MemoryObjects
 from tests.fakes.provider import FakeProvider
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.vault import FakeVault
@@ -73,7 +74,7 @@ class World:
         World.latest = self
         self.clock = FakeClock()
         self.queue = MemoryQueue(self.clock)
-        self.memory = MemoryTable()
+        self.memory, self.objects = MemoryTable(), MemoryObjects()
         self.weak: Table = self.memory
         if weak is not None:
             self.weak = Weak(self.memory, random.Random(seed), self.clock, **weak)
@@ -83,9 +84,8 @@ class World:
         self.crash_next: deque[int] = deque()
         self.rival: tuple[int, Callable[[], None]] | None = None
         self.race: Race | None = None
-        self.ticks = 0
+        self.ticks = self.crashes = self.rivals = self._stands = self._stood_at = 0
         self.points: list[str] = []
-        self.crashes = self.rivals = 0
         self.answers: list[tuple[str, Reply]] = []
         self.history: list[Event] = []
         self.sometimes: Counter[str] = Counter()
@@ -107,7 +107,6 @@ class World:
         self.nets = nets
         self.swept_at = self.reconciled_at = self.guarded_at = START
         self._within = self._sweeping = False
-        self._stands = self._stood_at = 0
         self._calls = itertools.count(1)
         self._cache: dict[str, Sandbox] = {}
         self._checked: object = None
@@ -135,6 +134,7 @@ class World:
             queue=TickingQueue(self.queue, self.tick, self._lossy),
             pools=self.pools,
             vault=FakeVault(),
+            objects=self.objects,
             clock=self.clock,
             ids=self.ids,
             deployment="deployment-1",

@@ -23,6 +23,7 @@ from sandbox_router.model.spec import Cargo, Isolation, Preferences, Spec
 from sandbox_router.ports import Command, Exit, Output
 from sandbox_router.router import Router
 from sandbox_router.store import Store
+from tests.fakes.objects import MemoryObjects
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.table import MemoryTable
 from tests.fakes.vault import FakeVault
@@ -74,6 +75,7 @@ class Deployment:
             queue=self.queue,
             pools=FakePools(*pools, accounts=accounts),
             vault=FakeVault(),
+            objects=MemoryObjects(),
             clock=self.clock,
             ids=ids,
             deployment="a deployment",

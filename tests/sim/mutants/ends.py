@@ -75,7 +75,7 @@ def _destroyed_without_asking(patch: Patch) -> None:
 @mutant("I16", grid("destroys", crash=0, faults="destroy:kept destroy:kept"))
 def _destroyed_without_looking(patch: Patch) -> None:
     def destroy(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
-        call.provider.destroy(call.instance_id)
+        call.maker.destroy(call.instance_id)
         now = self.clock.now()
         return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sandbox_router.lifecycle.snapshots import SnapshotRequest
 from sandbox_router.model.failure import Invalid, NotFound
 from sandbox_router.model.sandbox import State
 from sandbox_router.model.secret import Secret
@@ -166,6 +167,12 @@ CALLS: dict[str, Callable[[Router, str, str], Any]] = {
     "write_file": lambda r, t, i: r.write_file(t, i, "/a", b""),
     "remove_file": lambda r, t, i: r.remove_file(t, i, "/a"),
     "list_directory": lambda r, t, i: r.list_directory(t, i, "/"),
+    "offer_download": lambda r, t, i: r.offer_download(t, i, "/a", seconds=60),
+    "offer_upload": lambda r, t, i: r.offer_upload(t, i, "/a", None),
+    "take_upload": lambda r, t, i: r.take_upload(t, i, "upl-x", seconds=60),
+    "take_snapshot": lambda r, t, i: r.take_snapshot(
+        t, i, SnapshotRequest("req", b""), wait_seconds=0
+    ),
     "open_port": lambda r, t, i: r.open_port(t, i, 80),
     "close_port": lambda r, t, i: r.close_port(t, i, 80),
 }

@@ -23,6 +23,7 @@ FIELDS = {
         "idle_counts",
         "labels",
         "image",
+        "snapshot_id",
         "size",
         "region",
         "provider",

@@ -87,7 +87,7 @@ BODIES: list[tuple[str, int, str]] = [
     ('{"egress": {"mode": "deny_all"}}', 422, "egress"),
     ('{"egress": {"mode": "allow_all", "allow": []}}', 422, "egress"),
     ('{"credentials": [{"name": "x"}]}', 422, "credentials"),
-    ('{"snapshot_id": "snap-x"}', 422, "snapshot_id"),
+    ('{"snapshot_id": "snap-x"}', 400, "snapshot_id"),
     ('{"vcpu": 1, "memory_gib": 1, "gpu": {"type": "x", "count": 1}}', 422, "gpu"),
     ('{"ports": [80]}', 422, "ports"),
     ('{"ports": [80], "ttl_seconds": 1}', 400, "ttl_seconds"),

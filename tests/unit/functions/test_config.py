@@ -160,10 +160,10 @@ def test_wiring_builds_a_router_of_the_pools(settings: Settings) -> None:
     router = wiring.build(settings, Wrap())
     (pool,) = router.pools()
     assert (pool.id, pool.kind, pool.isolation) == ("pool-a", "e2b", Isolation.MICROVM)
-    assert wrapped == ["SqliteTable", "SqliteQueue"]
+    assert wrapped == ["SqliteTable", "SqliteQueue", "FolderObjects"]
     pools = wiring.ConfiguredPools(settings, Wrap())
     assert pools.provider("pool-a") is pools.provider("pool-a")
-    assert wrapped[2:] == ["E2B"]
+    assert wrapped[3:] == ["E2B"]
     for lookup in (pools.pool, pools.provider):
         with pytest.raises(NotFound):
             lookup("pool-x")

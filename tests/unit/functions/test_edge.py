@@ -38,11 +38,13 @@ def raising(error: BaseException) -> Iterator[None]:
 
 def given(row: catalog.Http) -> dict[str, Any]:
     """Valid parts of an event for any operation."""
-    path = {"id": NOBODY, "port": "80", "kind": "e2b"}
+    path = {"id": NOBODY, "port": "80", "kind": "e2b", "upload_id": f"upl-{'A' * 40}"}
     bodies: Mapping[str, Any] = {
         "run_command": {"command": "x"},
         "update_sandbox": {"labels": {}},
         "write_file": b"x",
+        "offer_download": {"path": "/a"},
+        "offer_upload": {"path": "/a"},
     }
     body = bodies.get(row.name, {} if row.body_bytes else None)
     return {
@@ -177,7 +179,7 @@ def test_no_provider_call_outlasts_the_gateways_patience(
     from adapters.providers import http
 
     wiring.use(lambda _: world.router, replace(wiring.settings(), streaming=streaming))
-    longest = 900 if row.stream and streaming else 29
+    longest = row.timeout if row.stream and streaming else 29
     with wiring.waiting(row):
         assert longest - 5 < http._within(3600.0) < longest - 2
         assert http._within(1.0) == 1.0

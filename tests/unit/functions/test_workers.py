@@ -11,6 +11,7 @@ import pytest
 
 from functions.workers import advance, authorize, sweep
 from sandbox_router.model.failure import StoreBusy
+from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
 from tests.unit.functions.world import NOBODY, World
 
@@ -139,7 +140,7 @@ def test_a_bad_message_between_good_ones_fails_only_itself(world: World) -> None
 def box_to_destroy(world: World) -> str:
     """A sandbox somebody wished away, and nobody has looked at since."""
     box = world.created()
-    lifecycle = world.router._lifecycle
+    lifecycle = world.router._lives[Sandbox]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lifecycle, "advance", lambda sandbox_id: None)
         world.router.destroy("acme", box)

@@ -28,6 +28,7 @@ from sandbox_router.router import Router
 from tests.fakes.bus import MemoryBus
 from tests.fakes.clock import FakeClock
 from tests.fakes.ids import FakeIds
+from tests.fakes.objects import MemoryObjects
 from tests.fakes.provider import FakeProvider
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.table import MemoryTable
@@ -137,6 +138,7 @@ class World:
         }
         self.outward = Outward(self.bus, self.bus, lambda: sources)
         self.queue = MemoryQueue(self.clock)
+        self.objects = MemoryObjects()
         accounts = {"pool-a": self.first, "pool-b": self.second}
         self.pools = FakePools(pool("pool-a"), pool("pool-b", 1), accounts=accounts)
         self.router = Router(
@@ -144,6 +146,7 @@ class World:
             queue=self.queue,
             pools=self.pools,
             vault=FakeVault(),
+            objects=self.objects,
             clock=self.clock,
             ids=FakeIds(),
             deployment="test",

@@ -6,20 +6,26 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from .lifecycle.advance import WAKE_MS, Lifecycle
+from .lifecycle.captures import Captures
 from .lifecycle.create import CreateRequest, Creates
 from .lifecycle.health import PoolHealth
 from .lifecycle.listing import Filters, Listing
 from .lifecycle.once import Reply
+from .lifecycle.snapshot import SnapshotLife
+from .lifecycle.snapshots import Captured, SnapshotFilters, SnapshotRequest
 from .lifecycle.steps import SandboxLife
 from .lifecycle.wishes import Wishes
 from .model.failure import Gone, Internal, NotFound
 from .model.pool import Pool
 from .model.principal import Principal
+from .model.record import Record
 from .model.sandbox import Sandbox, State
 from .model.secret import Secret
+from .model.snapshot import Snapshot, SnapshotState
 from .model.spec import Spec
 from .ports import (
     Clock,
@@ -28,6 +34,7 @@ from .ports import (
     Entry,
     Exit,
     Ids,
+    Objects,
     Output,
     Pools,
     Queue,
@@ -38,9 +45,11 @@ from .reconcile.pool import Reconcile, Report
 from .routing.order import route
 from .routing.route import Route
 from .session.live import Session
-from .store import SHARDS, Store, Unreadable, api_key
+from .session.transfers import Download, Transfers, Upload
+from .store import SHARDS, Store, Unreadable, api_key, kind_of
 
 T = TypeVar("T")
+BEGINNINGS = frozenset({State.STARTING.value, SnapshotState.CREATING.value})
 
 
 class Router:
@@ -53,6 +62,7 @@ class Router:
         queue: Queue,
         pools: Pools,
         vault: Vault,
+        objects: Objects,
         clock: Clock,
         ids: Ids,
         deployment: str,
@@ -63,20 +73,33 @@ class Router:
         self._store = Store(table, clock, ids)
         self._health = PoolHealth(self._store, pools, clock)
         life = SandboxLife(pools, vault, clock, deployment)
-        self._lifecycle = Lifecycle(life, self._store, queue, self._health)
-        self._creates = Creates(self._lifecycle, ids, pepper)
-        self._wishes = Wishes(self._lifecycle, pools, ids)
+        boxes = Lifecycle(life, self._store, queue, self._health)
+        of_snapshots = SnapshotLife(pools, vault, clock, deployment)
+        shots = Lifecycle(of_snapshots, self._store, queue, self._health)
+        self._lives: Mapping[type[Record], Lifecycle[Any]] = {Sandbox: boxes, Snapshot: shots}
+        self._creates = Creates(boxes, ids, pepper)
+        self._wishes = Wishes(boxes, pools, ids)
+        self._snapshots = Captured(shots, ids, pepper)
         self._session = Session(pools, vault)
+        self._transfers = Transfers(self._session, objects, clock, ids, pepper, self._watched)
         self._listing = Listing(self._store, clock, pepper)
-        self._reconcile = Reconcile(self._store, pools, clock, ids, deployment, self.advance)
+        captures = partial(Captures, deployment=deployment)
+        self._reconcile = Reconcile(
+            self._store, pools, clock, ids, deployment, self.advance, captures
+        )
 
     def create(self, tenant: str, request: CreateRequest, *, wait_seconds: float) -> Reply:
         """Start a sandbox, once per key."""
-        return self._creates.create(tenant, request, self.route(tenant, request.spec), wait_seconds)
+        routed = partial(self._routed, tenant, request.spec)
+        return self._creates.create(tenant, request, routed, wait_seconds)
 
     def route(self, tenant: str, spec: Spec) -> Route:
         """Which pools would be asked, in order, and why each other would not."""
-        return route(spec, self._pools.all(), self._health.snapshot())
+        return self._routed(tenant, spec)[1]
+
+    def _routed(self, tenant: str, spec: Spec) -> tuple[Spec, Route]:
+        pinned = self._snapshots.pinned(tenant, spec)
+        return pinned, route(pinned, self._pools.all(), self._health.snapshot())
 
     def get(self, tenant: str, sandbox_id: str, *, refresh: bool = False) -> Sandbox:
         """The record; with `refresh` after a look at the provider."""
@@ -87,7 +110,7 @@ class Router:
         self, tenant: str, filters: Filters, *, limit: int, cursor: str | None
     ) -> tuple[list[Sandbox], str | None]:
         """One page, newest first, and the cursor of the next; raises Invalid on a bad cursor."""
-        return self._listing.page(tenant, filters, limit=limit, cursor=cursor)
+        return self._listing.page(Sandbox, tenant, filters, limit=limit, cursor=cursor)
 
     def extend(self, tenant: str, sandbox_id: str, ttl_seconds: int, *, shorten: bool) -> Sandbox:
         """Move the deadline to `ttl_seconds` from now."""
@@ -113,6 +136,30 @@ class Router:
         """Resume with what was kept."""
         return self._wishes.resume(self._seen(tenant, sandbox_id))
 
+    def take_snapshot(
+        self, tenant: str, sandbox_id: str, request: SnapshotRequest, *, wait_seconds: float
+    ) -> Reply:
+        """Begin a snapshot of a running sandbox, once per key."""
+        source = partial(self._seen, tenant, sandbox_id)
+        reply = self._snapshots.take(tenant, request, source, wait_seconds)
+        if not reply.replayed and self._snapshots.stops(box := source()):
+            self._wishes.look(box)
+        return reply
+
+    def snapshot(self, tenant: str, snapshot_id: str) -> Snapshot:
+        """The record of a snapshot."""
+        return self._snapshots.get(tenant, snapshot_id)
+
+    def snapshots(
+        self, tenant: str, filters: SnapshotFilters, *, limit: int, cursor: str | None
+    ) -> tuple[Sequence[Snapshot], str | None]:
+        """One page, newest first, and the cursor of the next; raises Invalid on a bad cursor."""
+        return self._listing.page(Snapshot, tenant, filters, limit=limit, cursor=cursor)
+
+    def destroy_snapshot(self, tenant: str, snapshot_id: str) -> Snapshot:
+        """Wish it gone; the record after what could be done at once."""
+        return self._snapshots.destroy(tenant, snapshot_id)
+
     def run(self, tenant: str, sandbox_id: str, command: Command) -> Iterator[Output | Exit]:
         """Run a command, at most once."""
         box = self._seen(tenant, sandbox_id)
@@ -134,6 +181,20 @@ class Router:
         """A directory's children."""
         return self._live(tenant, sandbox_id, lambda b: self._session.list_directory(b, path))
 
+    def offer_download(
+        self, tenant: str, sandbox_id: str, path: str, *, seconds: float
+    ) -> Download:
+        """Copy a file to where its URL reads it, in so many seconds."""
+        return self._live(tenant, sandbox_id, lambda b: self._transfers.download(b, path, seconds))
+
+    def offer_upload(self, tenant: str, sandbox_id: str, path: str, size: int | None) -> Upload:
+        """A URL for a file's bytes, and the id to take them by."""
+        return self._live(tenant, sandbox_id, lambda b: self._transfers.upload(b, path, size))
+
+    def take_upload(self, tenant: str, sandbox_id: str, upload_id: str, *, seconds: float) -> None:
+        """Bring what was uploaded to its path, in so many seconds."""
+        self._live(tenant, sandbox_id, lambda b: self._transfers.take(b, upload_id, seconds))
+
     def open_port(self, tenant: str, sandbox_id: str, port: int) -> Endpoint:
         """A private preview endpoint."""
         return self._live(tenant, sandbox_id, lambda b: self._session.open_port(b, port))
@@ -150,18 +211,18 @@ class Router:
         """Pools whose credential the provider rejects."""
         return self._health.snapshot().broken
 
-    def advance(self, sandbox_id: str) -> bool:
-        """A queue worker's message: look at this sandbox. False: its record cannot be read."""
+    def advance(self, record_id: str) -> bool:
+        """A queue worker's message: look at this record. False: it cannot be read."""
         try:
-            self._lifecycle.advance(sandbox_id)
+            self._lives[kind_of(record_id)].advance(record_id)
         except Unreadable:
-            self._store.set_aside(sandbox_id)
+            self._store.set_aside(record_id)
             return False
         return True
 
-    def guard(self, sandbox_id: str) -> bool:
-        """A guard has expired: until the sandbox is over there is another. False: as `advance`."""
-        return not self._store.guard(sandbox_id) or self.advance(sandbox_id)
+    def guard(self, record_id: str) -> bool:
+        """A guard has expired: until the record is over there is another. False: as `advance`."""
+        return not self._store.guard(record_id) or self.advance(record_id)
 
     def sweep(self) -> int:
         """Send a message for everything due soon or overdue; how many were sent."""
@@ -170,9 +231,9 @@ class Router:
             cursor: str | None = None
             while True:
                 due, cursor = self._store.due(shard, now + WAKE_MS, cursor)
-                for sandbox_id, state, at in due:
-                    queue = "create" if state == State.STARTING else "teardown"
-                    self._queue.send(queue, sandbox_id, max(at - now, 0) / 1000)
+                for record_id, state, at in due:
+                    queue = "create" if state in BEGINNINGS else "teardown"
+                    self._queue.send(queue, record_id, max(at - now, 0) / 1000)
                     sent += 1
                 if cursor is None:
                     break
@@ -222,7 +283,7 @@ class Router:
             self._wishes.look(box)
             raise
 
-    def _watched(self, box: Sandbox, output: Iterator[Output | Exit]) -> Iterator[Output | Exit]:
+    def _watched(self, box: Sandbox, output: Iterator[T]) -> Iterator[T]:
         used = replace(box, active_at=0)  # the first event counts, whatever was written before
         try:
             for event in output:

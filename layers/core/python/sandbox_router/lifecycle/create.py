@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..model.failure import NoPool, Unsupported
+from ..model.failure import Failure, NoPool, Unsupported
 from ..model.sandbox import Sandbox
 from ..model.secret import Secret
 from ..model.spec import Cargo, Spec
@@ -16,6 +17,7 @@ from .step import Try
 
 CREATE_SECONDS = 600
 """A create that has not succeeded after this, or after its ttl, has failed."""
+Routed = Callable[[], tuple[Spec, Route]]
 TRANSIENT = frozenset({"pool_broken", "pool_draining"})
 
 
@@ -37,19 +39,28 @@ class Creates:
         self._lifecycle, self._ids = lifecycle, ids
         self._once = Once(lifecycle, pepper)
 
-    def create(self, tenant: str, request: CreateRequest, route: Route, wait: float) -> Reply:
-        """201, 202, or the first answer again; raises KeyReused, Unsupported, NoPool, StoreBusy."""
+    def create(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        routed: Routed,
+        wait: float,
+    ) -> Reply:
+        """201, 202, or the first answer again, whatever could be routed now; raises KeyReused,
+        Unsupported, NoPool, StoreBusy, and what `routed` raises.
+        """
         asked = Asked(
             tenant, request.request_id, request.fingerprint, request.key, wait, request.cargo
         )
-        if not route.candidates:
-            reply = self._once.again(asked)
-            if reply is None:
+        try:
+            spec, route = routed()
+            if not route.candidates:
                 raise _unroutable(route)
+        except Failure:
+            if (reply := self._once.again(asked)) is None:
+                raise
             return reply
-        return self._once.begin(
-            asked, lambda hash_: self._record(asked, request.spec, route, hash_)
-        )
+        return self._once.begin(asked, lambda h: self._record(asked, spec, route, h))
 
     def _record(self, asked: Asked, spec: Spec, route: Route, request_hash: str) -> Sandbox:
         """The record as it is first stored: claimed with its first intent, or handed over."""

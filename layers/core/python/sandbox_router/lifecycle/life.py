@@ -11,12 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..model.failure import Failure, Internal, Outage, ProviderFailure, Refused
 from ..model.record import Attempt, Outcome, Record
 from ..model.spec import Cargo
-from ..ports import Clock, Instance, Order, Pools, Provider, Vault
+from ..ports import Clock, Instance, Order, Pools, Vault
 from . import step as s
 from .moves import doubted
 
@@ -28,13 +28,22 @@ READY_SECONDS = (0.5, 0.5, 0.5, 0.5, 1, 1, 2, 2, 5)
 """Pauses between looks at what was made and is not ready."""
 
 
+class Maker(Protocol):
+    """The part of `ports.Provider` that makes things and ends them."""
+
+    def create(self, order: Order, *, timeout: float) -> Instance: ...
+    def find(self, tags: Mapping[str, str]) -> Instance | None: ...
+    def get(self, instance_id: str) -> Instance | None: ...
+    def destroy(self, instance_id: str) -> None: ...
+
+
 @dataclass(frozen=True)
 class Call(Generic[R]):
     """What an effect needs: whose, with what, and for how long (seconds)."""
 
     box: R
     attempt: Attempt
-    provider: Provider
+    maker: Maker
     cargo: Cargo
     timeout: float
 
@@ -83,7 +92,7 @@ class Life(ABC, Generic[R]):
     ) -> tuple[R, Failure | None]:
         """The record with what the provider answered, and its failure, if it was one."""
         attempt = box.attempts[step.n - 1]
-        call = Call(box, attempt, self.provider(box, attempt), cargo, timeout)
+        call = Call(box, attempt, self.maker(box, attempt), cargo, timeout)
         if isinstance(step, s.Ask):
             return self._ask(call)
         try:
@@ -91,7 +100,7 @@ class Life(ABC, Generic[R]):
         except ProviderFailure as failure:
             return self.failed(step, call, failure), failure
 
-    def provider(self, box: R, attempt: Attempt) -> Provider:
+    def maker(self, box: R, attempt: Attempt) -> Maker:
         """Whoever makes it."""
         return self.pools.provider(attempt.pool_id)
 
@@ -122,7 +131,7 @@ class Life(ABC, Generic[R]):
         first = call.attempt.asked == 0
         attempt = replace(call.attempt, asked=call.attempt.asked + 1)
         try:
-            instance = call.provider.create(self.order(call), timeout=call.timeout)
+            instance = call.maker.create(self.order(call), timeout=call.timeout)
         except ProviderFailure as failure:
             now = self.clock.now()
             if first and isinstance(failure, Refused):
@@ -175,7 +184,7 @@ class Life(ABC, Generic[R]):
 
     def _find(self, call: Call[R]) -> R:
         box, attempt = call.box, call.attempt
-        instance = call.provider.find(self.tags(box, attempt))
+        instance = call.maker.find(self.tags(box, attempt))
         if instance is not None:
             return self.known(box, attempt, instance, Outcome.ADOPTED)
         now, last = self.clock.now(), attempt.window_until + attempt.lag_ms
@@ -186,7 +195,7 @@ class Life(ABC, Generic[R]):
 
     def _await(self, call: Call[R]) -> R:
         box, attempt = call.box, call.attempt
-        instance = call.provider.get(call.instance_id)
+        instance = call.maker.get(call.instance_id)
         now = self.clock.now()
         if instance is None:
             return _unready(box, attempt, now)
@@ -201,8 +210,8 @@ class Life(ABC, Generic[R]):
         return box if ready else paced(box, READY_SECONDS, now)
 
     def _destroy(self, call: Call[R]) -> R:
-        call.provider.destroy(call.instance_id)
-        remains = call.provider.get(call.instance_id)
+        call.maker.destroy(call.instance_id)
+        remains = call.maker.get(call.instance_id)
         now = self.clock.now()
         attempt = replace(call.attempt, deleted_at=call.attempt.deleted_at or now)
         if remains is None:

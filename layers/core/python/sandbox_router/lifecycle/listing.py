@@ -1,4 +1,4 @@
-"""Lists: which of a tenant's sandboxes, page by page, with cursors that are ours."""
+"""Lists: which of a tenant's records, page by page, with cursors that are ours."""
 
 from __future__ import annotations
 
@@ -8,16 +8,37 @@ import hashlib
 import hmac
 import json
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from ..model.failure import Invalid
+from ..model.record import Record
 from ..model.sandbox import Sandbox, State
 from ..model.secret import Secret
 from ..ports import Clock
-from ..store import Store, Unreadable
+from ..store import Store, Unreadable, shelf
 
+R = TypeVar("R", bound=Record)
+R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
 CURSOR_MS = 86_400_000
 PAGES = 5
 """Table pages one list call may read before it answers with a short page."""
+
+
+class Shown(Protocol[R_contra]):
+    """Which records a list shows."""
+
+    @property
+    def created_after(self) -> int | None:
+        """Only those created after this moment."""
+        ...
+
+    def take(self, box: R_contra, /) -> bool:
+        """Does the list show this record, going by itself alone?"""
+        ...
+
+    def serves(self, box: R_contra, /) -> bool:
+        """And going by its attempts?"""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,36 +71,36 @@ class Listing:
         self._store, self._clock, self._pepper = store, clock, pepper
 
     def page(
-        self, tenant: str, filters: Filters, *, limit: int, cursor: str | None
-    ) -> tuple[list[Sandbox], str | None]:
+        self, kind: type[R], tenant: str, filters: Shown[R], *, limit: int, cursor: str | None
+    ) -> tuple[list[R], str | None]:
         """One page, newest first, and the cursor of the next; raises Invalid on a bad cursor."""
-        found: list[Sandbox] = []
-        at = None if cursor is None else self._opened(tenant, cursor)
+        found: list[R] = []
+        at = None if cursor is None else self._opened(shelf(kind, tenant), cursor)
         for _ in range(PAGES):
             room = limit - len(found)
-            boxes, at = self._store.of_tenant(Sandbox, tenant, filters.created_after, room, at)
-            whole = (self._whole(box) for box in boxes if filters.take(box))
+            boxes, at = self._store.of_tenant(kind, tenant, filters.created_after, room, at)
+            whole = (self._whole(kind, box.id) for box in boxes if filters.take(box))
             found.extend(box for box in whole if box and filters.take(box) and filters.serves(box))
             if at is None or len(found) >= limit:
                 break
-        return found, None if at is None else self._sealed(tenant, at)
+        return found, None if at is None else self._sealed(shelf(kind, tenant), at)
 
-    def _whole(self, box: Sandbox) -> Sandbox | None:
+    def _whole(self, kind: type[R], record_id: str) -> R | None:
         try:
-            return self._store.load(Sandbox, box.id)
+            return self._store.load(kind, record_id)
         except Unreadable:
             return None
 
-    def _sealed(self, tenant: str, cursor: str) -> str:
-        """A cursor bound to its tenant and day."""
+    def _sealed(self, whose: str, cursor: str) -> str:
+        """A cursor bound to its list and day."""
         payload = json.dumps([self._clock.now(), cursor]).encode()
-        return base64.urlsafe_b64encode(self._mac(tenant, payload) + payload).decode()
+        return base64.urlsafe_b64encode(self._mac(whose, payload) + payload).decode()
 
-    def _opened(self, tenant: str, cursor: str) -> str:
+    def _opened(self, whose: str, cursor: str) -> str:
         try:
             data = base64.urlsafe_b64decode(cursor.encode())
             mac, payload = data[:16], data[16:]
-            if not hmac.compare_digest(mac, self._mac(tenant, payload)):
+            if not hmac.compare_digest(mac, self._mac(whose, payload)):
                 raise ValueError
             at, inner = json.loads(payload)
         except (ValueError, binascii.Error, UnicodeEncodeError):
@@ -88,7 +109,7 @@ class Listing:
             raise Invalid(fields=(("cursor", "is older than 24 hours"),))
         return str(inner)
 
-    def _mac(self, tenant: str, payload: bytes) -> bytes:
+    def _mac(self, whose: str, payload: bytes) -> bytes:
         pepper = self._pepper.reveal().encode()
-        message = b"cursor\0" + tenant.encode() + b"\0" + payload
+        message = b"cursor\0" + whose.encode() + b"\0" + payload
         return hmac.new(pepper, message, hashlib.sha256).digest()[:16]

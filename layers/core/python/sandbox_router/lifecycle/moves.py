@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from ..model.naming import identity
 from ..model.pool import Pool
-from ..model.record import Attempt, Outcome
+from ..model.record import Attempt, Outcome, Record
 from ..model.sandbox import EDGES, Sandbox, State
 from ..ports import Pools
 from . import step as s
+
+R = TypeVar("R", bound=Record)
 
 
 def moved(step: s.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -> Sandbox:
@@ -17,11 +20,6 @@ def moved(step: s.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -
     match step:
         case s.Try():
             return _tried(step, box, now, deployment, pools.pool(step.pool_id))
-        case s.Doubt(n=n):
-            return box.with_attempt(doubted(box.attempts[n - 1], now, pools, "unknown_outcome"))
-        case s.Forgo(n=n):
-            gone = replace(box.attempts[n - 1], outcome=Outcome.GONE, ended_at=now)
-            return box.with_attempt(gone)
         case s.Moot():
             assert box.wish_power is not None
             return replace(box, answered_power=box.wish_power.id, power_code=None)
@@ -32,6 +30,18 @@ def moved(step: s.Step, box: Sandbox, now: int, deployment: str, pools: Pools) -
             return shifted(box, State.FAILED, code, now)
         case s.Shift(to=to, reason=reason):
             return shifted(box, State(to), reason, now)
+        case _:
+            return settled(step, box, now, pools)
+
+
+def settled(step: s.Step, box: R, now: int, pools: Pools) -> R:
+    """The record after a step about an intent that nobody will ask now."""
+    attempt = box.attempts[step.n - 1]
+    match step:
+        case s.Doubt():
+            return box.with_attempt(doubted(attempt, now, pools, "unknown_outcome"))
+        case s.Forgo():
+            return box.with_attempt(replace(attempt, outcome=Outcome.GONE, ended_at=now))
         case _:
             raise AssertionError(step)
 
@@ -56,25 +66,44 @@ def shifted(box: Sandbox, to: State, reason: str | None, now: int) -> Sandbox:
 
 
 def _tried(step: s.Try, box: Sandbox, now: int, deployment: str, pool: Pool) -> Sandbox:
-    n = len(box.attempts) + 1
-    naming, lifetime = pool.profile.naming, pool.profile.lifetime
-    limit = box.spec.ttl_seconds + lifetime.margin
-    attempt = Attempt(
-        n=n,
+    limit = box.spec.ttl_seconds + pool.profile.lifetime.margin
+    attempt = attempted(
+        box,
+        pool,
+        now,
+        identity=identity(deployment, box.id, len(box.attempts) + 1),
+        reference=box.candidate(pool.id).reference,
+        idempotent=pool.profile.naming.idempotent,
+    )
+    return box.with_attempt(
+        replace(
+            attempt,
+            round=step.round,
+            lifetime_seconds=limit if pool.ttl_cap is None else min(limit, pool.ttl_cap),
+        )
+    )
+
+
+def attempted(
+    box: Record, pool: Pool, now: int, *, identity: str, reference: str, idempotent: bool
+) -> Attempt:
+    """The intent of one more attempt, under the record's claim."""
+    naming = pool.profile.naming
+    return Attempt(
+        n=len(box.attempts) + 1,
         pool_id=pool.id,
         provider=pool.kind,
-        identity=identity(deployment, box.id, n),
-        reference=box.candidate(pool.id).reference,
+        identity=identity,
+        reference=reference,
         epoch=box.epoch,
-        round=step.round,
+        round=1,
         started_at=now,
         settle_until=now + naming.settle * 1000,
         window_until=now + naming.window * 1000,
         lag_ms=naming.list_lag * 1000,
-        idempotent=naming.idempotent,
-        lifetime_seconds=limit if pool.ttl_cap is None else min(limit, pool.ttl_cap),
+        idempotent=idempotent,
+        lifetime_seconds=0,
     )
-    return box.with_attempt(attempt)
 
 
 def doubted(attempt: Attempt, now: int, pools: Pools, code: str) -> Attempt:

@@ -12,9 +12,10 @@ from hashlib import sha256
 from typing import Any
 
 from ..model.event import Event
+from ..model.sandbox import Sandbox
 from ..model.view import timestamp
 from ..ports import Bus, DeadLetters
-from ..store import ORPHAN, OUTBOX, Logged, Store, logged
+from ..store import ORPHAN, OUTBOX, Logged, Store, kind_of, logged
 
 STATE, FAILOVER = "sandbox.state.changed", "sandbox.failover"
 ORPHAN_FOUND = "sandbox.orphan.found"
@@ -67,8 +68,12 @@ def events_of(items: Sequence[Mapping[str, Any]], letters: DeadLetters) -> list[
 
 
 def event_of(log: Logged) -> Event | None:
-    """The event of an audit entry; None where it is nobody else's business."""
+    """The event of an audit entry; None where it is nobody else's business, as what happens to a
+    snapshot is.
+    """
     entry = log.entry
+    if kind_of(log.sandbox_id) is not Sandbox:
+        return None
     more: dict[str, Any]
     if entry.event in ("created", "state"):
         kind = STATE

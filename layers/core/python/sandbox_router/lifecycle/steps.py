@@ -78,7 +78,7 @@ class SandboxLife(Life[Sandbox]):
         }
 
     def _look(self, call: Call[Sandbox]) -> Sandbox:
-        instance = call.provider.get(call.instance_id)
+        instance = call.maker.get(call.instance_id)
         now = self.clock.now()
         box = replace(_looked(call.box), observed_at=now)
         if instance is not None:
@@ -90,17 +90,17 @@ class SandboxLife(Life[Sandbox]):
         return box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
 
     def _pause(self, call: Call[Sandbox]) -> Sandbox:
-        assert isinstance(call.provider, Pauses)
+        assert isinstance(call.maker, Pauses)
         keep = call.box.wish_power.keep if call.box.wish_power else "memory"
-        call.provider.pause(call.instance_id, keep)
+        call.maker.pause(call.instance_id, keep)
         now = self.clock.now()
         paused = replace(call.box, kept=keep, observed_at=now)
         return _answered(shifted(paused, State.PAUSED, "client", now), None)
 
     def _resume(self, call: Call[Sandbox]) -> Sandbox:
-        assert isinstance(call.provider, Pauses)
+        assert isinstance(call.maker, Pauses)
         box, attempt = call.box, call.attempt
-        instance = call.provider.resume(call.instance_id, self._remaining(box, attempt))
+        instance = call.maker.resume(call.instance_id, self._remaining(box, attempt))
         now = self.clock.now()
         access, _ = self.sealed(box, attempt, instance)
         attempt = replace(attempt, access=access)
@@ -114,8 +114,8 @@ class SandboxLife(Life[Sandbox]):
         later = replace(call.box, expires_at=wish.value)
         lifetime = self.pools.pool(call.attempt.pool_id).profile.lifetime
         told = lifetime.acts_on_paused or call.box.state is not State.PAUSED
-        if isinstance(call.provider, Extends) and told:
-            call.provider.extend(call.instance_id, self._remaining(later, call.attempt))
+        if isinstance(call.maker, Extends) and told:
+            call.maker.extend(call.instance_id, self._remaining(later, call.attempt))
         return replace(later, answered_expiry=wish.id, expiry_code=None, step_tries=0)
 
     def _remaining(self, box: Sandbox, attempt: Attempt) -> int:

@@ -3,9 +3,9 @@
     Failure
     ├── Invalid · TooLarge · WrongMediaType · KeyReused · Unsupported    not as written
     ├── StreamingOff                                                     not in this deployment
-    ├── Unauthenticated · Forbidden · NotFound                           not for this caller
+    ├── Unauthenticated · Forbidden · NotFound (UploadMissing)           not for this caller
     ├── NotRunning · NotRunningYet · Destroyed                           not in this state
-    ├── NoPool · StoreBusy · Internal                                    not now
+    ├── NoPool · StoreBusy · TooSlow · Internal                          not now
     └── ProviderFailure                        what a pool answered
         ├── Refused                            surely no effect
         │   ├── Capacity · RateLimited · Quota · Region                  ask elsewhere
@@ -142,6 +142,13 @@ class NotFound(Failure):
     title = "Not found"
 
 
+class UploadMissing(NotFound):
+    """The id of an upload is none of this sandbox's, or no bytes were put by its URL."""
+
+    code = "upload_not_found"
+    title = "Nothing was uploaded under this id, or more than a day ago"
+
+
 class NotRunning(Failure):
     """The sandbox is not in a state that can serve this call."""
 
@@ -177,6 +184,13 @@ class StoreBusy(Failure):
     code, klass, status, retryable = "store_busy", FailureClass.OUTAGE, 503, True
     title = "The Router's store is busy"
     effect = Effect.UNKNOWN
+
+
+class TooSlow(Failure):
+    """A file could not be copied in the time a call may take: no part of it is anywhere."""
+
+    code, klass, status = "too_slow", FailureClass.OUTAGE, 504
+    title = "The file could not be copied in time"
 
 
 class Internal(Failure):

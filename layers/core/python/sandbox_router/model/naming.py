@@ -25,6 +25,29 @@ def identity(deployment: str, sandbox_id: str, n: int) -> str:
     return "r-" + _base32(f"{deployment}\0{sandbox_id}\0{n}".encode())[:38]
 
 
+def capture_name(deployment: str, snapshot_id: str) -> str:
+    """What a snapshot's capture is called: its id, and 20 characters that prove whose it is."""
+    proof = _base32(f"{deployment}\0{snapshot_id}".encode())[:20]
+    return f"{snapshot_id}-{proof}"
+
+
+def captured(deployment: str, name: str) -> str | None:
+    """The snapshot whose capture has this name; None when it is none of ours."""
+    snapshot_id = name.rpartition("-")[0]
+    return snapshot_id if name and name == capture_name(deployment, snapshot_id) else None
+
+
+def identity_tags_of(deployment: str, snapshot_id: str) -> dict[str, str]:
+    """The tags a capture's name stands for: it has room for no tenant and no namespace."""
+    return {
+        TENANT: "",
+        NAMESPACE: "",
+        ACCOUNT: account(deployment),
+        SANDBOX_ID: snapshot_id,
+        IDENTITY: identity(deployment, snapshot_id, 1),
+    }
+
+
 def identity_tags(deployment: str, box: Sandbox, attempt: Attempt) -> dict[str, str]:
     """The tags that prove whose an instance is."""
     return {

@@ -34,12 +34,13 @@ EDGES: Mapping[SnapshotState, frozenset[SnapshotState]] = {
 class Snapshot(Record):
     """A snapshot of ours: one attempt to capture an instance, in the pool the instance is in.
 
-    The attempt's `reference` is the instance, its `instance_id` the capture. contents: `memory` or
+    instance_id: the instance; the attempt's own `instance_id` is the capture. contents: `memory` or
     `disk`. interrupts: what taking it does to the sandbox, None where nobody says. shape: that of
     the instance, and of what is made from it.
     """
 
     sandbox_id: str
+    instance_id: str
     pool_id: str
     provider: str
     contents: str

@@ -38,12 +38,25 @@ class Preferences:
 
 
 @dataclass(frozen=True)
+class Pinned:
+    """Where a snapshot can be made a sandbox again: its pool, and what it is called there."""
+
+    pool_id: str
+    reference: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
 class Spec:
-    """A create request without its secrets; `env_names` lists what `Cargo` holds."""
+    """A create request without its secrets; `env_names` lists what `Cargo` holds. pinned: what
+    `snapshot_id` names, looked up. sized: did the client say a size? A snapshot brings its own.
+    """
 
     shape: Shape
     image: str = "default"
     snapshot_id: str | None = None
+    pinned: Pinned | None = None
+    sized: bool = True
     ttl_seconds: int = 3600
     region: str | None = None
     isolation: Isolation | None = None

@@ -1,4 +1,4 @@
-"""The sandbox as a client sees it: an allow-list of what may leave, in the contract's words."""
+"""Records as a client sees them: an allow-list of what may leave, in the contract's words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .money import Price, amount, estimate
 from .record import Attempt, Outcome
 from .sandbox import Candidate, Sandbox
 from .size import Shape, plain
+from .snapshot import Snapshot
 
 
 def timestamp(ms: int | None) -> str | None:
@@ -90,7 +91,8 @@ def sandbox_view(box: Sandbox, now: int) -> dict[str, Any]:
         "idle_timeout_seconds": box.idle_seconds,
         "idle_counts": None if box.idle_seconds is None else "router_calls",
         "labels": dict(box.labels),
-        "image": box.spec.image,
+        "image": None if box.spec.pinned else box.spec.image,
+        "snapshot_id": box.spec.snapshot_id,
         "size": shape_view(chosen.shape if chosen else box.spec.shape),
         "region": chosen.region if chosen else box.spec.region,
         "provider": None if serving is None else serving.provider,
@@ -101,4 +103,24 @@ def sandbox_view(box: Sandbox, now: int) -> dict[str, Any]:
         "cost": cost_view(box, now),
         "route": [candidate_view(candidate) for candidate in box.route],
         "attempts": [attempt_view(attempt) for attempt in box.attempts],
+    }
+
+
+def snapshot_view(snapshot: Snapshot) -> dict[str, Any]:
+    """The whole snapshot. size: of the sandbox, and of what is made from it."""
+    return {
+        "id": snapshot.id,
+        "state": str(snapshot.state),
+        "state_reason": snapshot.state_reason,
+        "sandbox_id": snapshot.sandbox_id,
+        "created_at": timestamp(snapshot.created_at),
+        "ready_at": timestamp(snapshot.started_at),
+        "expires_at": timestamp(snapshot.expires_at),
+        "contents": snapshot.contents,
+        "interrupts": snapshot.interrupts,
+        "size_bytes": snapshot.size_bytes,
+        "size": shape_view(snapshot.shape),
+        "provider": snapshot.provider,
+        "pool_id": snapshot.pool_id,
+        "attempts": [attempt_view(attempt) for attempt in snapshot.attempts],
     }

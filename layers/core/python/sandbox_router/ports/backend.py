@@ -90,6 +90,10 @@ class Ids(Protocol):
         """`sbx-` and 26 lower-case base32 characters."""
         ...
 
+    def snapshot(self) -> str:
+        """`snap-` and 26 such characters."""
+        ...
+
     def nonce(self) -> str:
         """A claim's nonce, unique in time and space."""
         ...

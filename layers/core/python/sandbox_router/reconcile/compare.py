@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ..model.naming import ACCOUNT, account, attempt_of
-from ..model.record import Outcome
+from ..model.record import Outcome, Record
 from ..model.sandbox import Sandbox, State
 from ..ports import Instance
 
@@ -36,7 +36,7 @@ REPORTED = frozenset({Verdict.CLONE, Verdict.HALF})
 """Perhaps ours, and not provably: for the operator's eyes, never destroyed."""
 
 
-def compare(instance: Instance, box: Sandbox | None, now: int, deployment: str) -> Verdict:
+def compare(instance: Instance, box: Record | None, now: int, deployment: str) -> Verdict:
     """What the instance is to us.
 
     OVERDUE: its record should have been looked at by now: the other nets are torn. CHANGED: its
@@ -52,14 +52,16 @@ def compare(instance: Instance, box: Sandbox | None, now: int, deployment: str) 
     attempt = box.attempts[n - 1]
     if box.due_at is not None and now - box.due_at >= OVERDUE_MS:
         return Verdict.OVERDUE
-    over = box.state.terminal or now >= box.expires_at
+    over = box.over or now >= box.expires_at
     if attempt.instance_id is None:
-        settling = box.state is State.STARTING and attempt is box.current
+        settling = box.beginning and attempt is box.current
         return Verdict.FINE if settling else Verdict.FOUND
     if attempt.instance_id != instance.id:
         return Verdict.ORPHAN if over else Verdict.CLONE
     if attempt.outcome is Outcome.GONE:
         return Verdict.FOUND
+    if not isinstance(box, Sandbox):
+        return Verdict.FINE
     paused = instance.state in ("paused", "stopped")
     serving = attempt.n == box.serving and box.state in (State.RUNNING, State.PAUSED)
     differs = serving and paused is (box.state is State.RUNNING)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from ..model.failure import Failure
 from ..model.naming import SANDBOX_ID, TENANT, attempt_of
-from ..model.record import Outcome, Wish
+from ..model.record import Outcome, Record, Wish
 from ..model.sandbox import Sandbox
-from ..ports import Clock, Ids, Instance, Pools, Provider
+from ..model.snapshot import Snapshot
+from ..ports import Clock, Ids, Instance, InstancePage, Pools, Snapshots
 from ..store import ORPHAN, Entry, Store, Unreadable, sighting_key
 from .compare import REPORTED, Verdict, compare, ripe
 
@@ -21,6 +23,22 @@ PAGES = 200
 """Pages of one list; a longer one is taken up again at the next pass."""
 SEEN_SECONDS = 3_600
 """How long a mark of a first sighting is kept."""
+
+
+class Listed(Protocol):
+    """The part of `ports.Provider` that lists what was made, looks at it and ends it."""
+
+    def instances(self, cursor: str | None) -> InstancePage:
+        """One page of all there is."""
+        ...
+
+    def get(self, instance_id: str) -> Instance | None:
+        """Its truthful state."""
+        ...
+
+    def destroy(self, instance_id: str) -> None:
+        """Ask for its end."""
+        ...
 
 
 @dataclass
@@ -49,10 +67,12 @@ class Reconcile:
         ids: Ids,
         deployment: str,
         advance: Callable[[str], object],
+        captures: Callable[[Snapshots], Listed],
     ) -> None:
         self._store, self._pools, self._advance = store, pools, advance
+        self._captures = captures
         self._clock, self._ids, self._deployment = clock, ids, deployment
-        self._acts: Mapping[Verdict, Callable[[Provider, _Found], None]] = {
+        self._acts: Mapping[Verdict, Callable[[Listed, _Found], None]] = {
             Verdict.OVERDUE: self._wake,
             Verdict.CHANGED: self._look,
             Verdict.FOUND: self._tell,
@@ -64,59 +84,68 @@ class Reconcile:
         pool the other pools.
         """
         report = Report(pool_id)
+        try:
+            provider = self._pools.provider(pool_id)
+            ends = [self._list(report, Sandbox, provider)]
+            if isinstance(provider, Snapshots):
+                ends.append(self._list(report, Snapshot, self._captures(provider)))
+            report.complete = all(ends)
+        except Failure as failure:
+            report.failed = failure.code
+        return report
+
+    def _list(self, report: Report, kind: type[Record], account: Listed) -> bool:
+        """Everything an account lists of a kind; did the list come to its end?"""
         cursor: str | None = None
         cursors: set[str] = set()
         for _ in range(PAGES):
-            try:
-                provider = self._pools.provider(pool_id)
-                page = provider.instances(cursor)
-            except Failure as failure:
-                report.failed = failure.code
-                return report
+            page = account.instances(cursor)
             for instance in page.instances:
-                self._one(provider, report, instance)
+                self._one(kind, account, report, instance)
             cursor = page.cursor
             if cursor is None or cursor in cursors:
-                report.complete, report.endless = cursor is None, cursor is not None
-                return report
+                report.endless |= cursor is not None
+                return cursor is None
             cursors.add(cursor)
-        return report
+        return False
 
-    def _one(self, provider: Provider, report: Report, instance: Instance) -> None:
+    def _one(self, kind: type[Record], account: Listed, report: Report, instance: Instance) -> None:
         try:
-            self._judged(provider, report, instance)
+            self._judged(kind, account, report, instance)
         except Unreadable:  # somebody's record all the same: not an orphan
             report.reported.append(instance.id)
         except Failure as failure:
             report.failed = failure.code
 
-    def _judged(self, provider: Provider, report: Report, instance: Instance) -> None:
+    def _judged(
+        self, kind: type[Record], account: Listed, report: Report, instance: Instance
+    ) -> None:
         sandbox_id = instance.tags.get(SANDBOX_ID)
-        box = None if sandbox_id is None else self._store.load(Sandbox, sandbox_id)
+        box = None if sandbox_id is None else self._store.load(kind, sandbox_id)
         verdict = compare(instance, box, self._clock.now(), self._deployment)
         report.verdicts[verdict] = report.verdicts.get(verdict, 0) + 1
         if verdict in REPORTED:
             report.reported.append(instance.id)
         if (act := self._acts.get(verdict)) is not None:
-            act(provider, _Found(report, instance, box))
+            act(account, _Found(report, instance, box))
 
-    def _wake(self, provider: Provider, found: _Found) -> None:
+    def _wake(self, account: Listed, found: _Found) -> None:
         """No queue in between: it may be what is broken."""
         self._advance(found.known.id)
 
-    def _look(self, provider: Provider, found: _Found) -> None:
+    def _look(self, account: Listed, found: _Found) -> None:
         """The record looks for itself: a list is no proof."""
         box, now = found.known, self._clock.now()
         wish = Wish(self._ids.nonce(), now, "look")
         self._store.wish(box, "wish_look", wish, Entry(now, "wish.look", box.state))
         self._advance(box.id)
 
-    def _tell(self, provider: Provider, found: _Found) -> None:
+    def _tell(self, account: Listed, found: _Found) -> None:
         """The attempt has an instance after all; what becomes of it the record decides."""
         box, now = found.known, self._clock.now()
         n = attempt_of(self._deployment, found.instance.tags)
         attempt = box.attempts[(n or 1) - 1]
-        if attempt.outcome is Outcome.GONE and provider.get(found.instance.id) is None:
+        if attempt.outcome is Outcome.GONE and account.get(found.instance.id) is None:
             return  # the list is behind
         told = replace(
             attempt,
@@ -130,7 +159,7 @@ class Reconcile:
         self._store.tell(box, told, again=attempt.outcome is Outcome.GONE)
         self._advance(box.id)
 
-    def _end(self, provider: Provider, found: _Found) -> None:
+    def _end(self, account: Listed, found: _Found) -> None:
         """Ours and nobody's: marked at the first sight, destroyed at a later one."""
         report, instance, now = found.report, found.instance, self._clock.now()
         key = sighting_key(report.pool_id, instance.id)
@@ -143,8 +172,8 @@ class Reconcile:
         assert isinstance(first_seen, int)
         if not ripe(instance, first_seen, now):
             return
-        provider.destroy(instance.id)
-        if provider.get(instance.id) is None:
+        account.destroy(instance.id)
+        if account.get(instance.id) is None:
             report.destroyed.append(instance.id)
             self._store.drop(key)
             entry = Entry(now, ORPHAN, "destroyed", reason=instance.id, pool_id=report.pool_id)
@@ -157,10 +186,10 @@ class _Found:
 
     report: Report
     instance: Instance
-    box: Sandbox | None
+    box: Record | None
 
     @property
-    def known(self) -> Sandbox:
+    def known(self) -> Record:
         """The record; there is one for every verdict but an orphan's."""
         assert self.box is not None
         return self.box

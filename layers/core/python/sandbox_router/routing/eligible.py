@@ -25,6 +25,9 @@ def refusals(spec: Spec, pool: Pool, health: Health) -> tuple[str, ...]:
 
 def placement(spec: Spec, pool: Pool) -> Prepared | None:
     """What to boot for this image at this shape in this pool, if it is prepared there."""
+    if (pinned := spec.pinned) is not None:
+        prepared = Prepared(pinned.reference, pinned.shape)
+        return prepared if pool.id == pinned.pool_id and _fits(spec, prepared) else None
     fitting = (p for p in pool.images.get(spec.image, ()) if _fits(spec, p))
     if (found := next(fitting, None)) is not None:
         return found
@@ -92,6 +95,9 @@ def _limits(spec: Spec, pool: Pool) -> Iterator[str]:
 
 def _placement_reasons(spec: Spec, pool: Pool) -> Iterator[str]:
     found = placement(spec, pool)
+    if found is None and spec.pinned is not None:
+        yield "size" if pool.id == spec.pinned.pool_id else "snapshot_elsewhere"
+        return
     if found is None:
         prepared = spec.image in pool.images or _reference(spec, pool) is not None
         yield "size" if prepared else "image_not_prepared"

@@ -11,7 +11,9 @@ from .items import (
     Result,
     api_key,
     finished,
+    kind_of,
     logged,
+    shelf,
     sighting_key,
 )
 from .store import ClaimLost, News, Store, Unreadable
@@ -31,6 +33,8 @@ __all__ = [
     "Unreadable",
     "api_key",
     "finished",
+    "kind_of",
     "logged",
+    "shelf",
     "sighting_key",
 ]
