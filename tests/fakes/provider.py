@@ -42,7 +42,8 @@ class FakeProvider(FakeAccount):
     Its operations meet the account's faults, and `capture` one more: `failed` (accepted, and never
     ready). captures_repeat: a repeat under one name finds the first. captures_ms: how long one is
     `creating`. captures_page: how many a page of the list shows. captures_stop: taking one stops
-    its source.
+    its source. captures_held: as at E2B and OpenSandbox, one does not go while what was made of it
+    lives.
     """
 
     kinds = KINDS | {"failed"}
@@ -50,6 +51,7 @@ class FakeProvider(FakeAccount):
     captures_ms: int = 0
     captures_page: int = 100
     captures_stop: bool = False
+    captures_held: bool = True
     shots: dict[str, Shot] = field(default_factory=dict)
 
     def stored(self) -> list[Shot]:
@@ -86,6 +88,8 @@ class FakeProvider(FakeAccount):
 
     def destroy_capture(self, capture_id: str) -> None:
         fault = self._called("destroy_capture", capture_id)
+        if self.captures_held and any(_made_of(box, capture_id) for box in self.living()):
+            raise Conflicted
         shot = self.shots.get(capture_id)
         if shot and shot.alive(self.clock.now()) and fault != "kept":
             shot.dead_at, shot.deleted_by_us = self.clock.now(), True
@@ -135,3 +139,7 @@ class FakeProvider(FakeAccount):
     def _described(self, shot: Shot) -> Capture:
         now = self.clock.now()
         return Capture(shot.id, shot.state(now), shot.name, created_at=shot.born_at)
+
+
+def _made_of(box: Box, capture_id: str) -> bool:
+    return box.order.from_capture and box.order.reference == capture_id

@@ -60,6 +60,17 @@ def test_a_capture_outlives_its_source_and_ends_when_it_is_destroyed() -> None:
         vendor.create(order(taken, "r-2", from_capture=True), timeout=1)
 
 
+def test_a_capture_does_not_go_while_what_was_made_of_it_lives() -> None:
+    vendor, _, source = account()
+    taken = take(vendor, source)
+    user = vendor.create(order(taken, "r-2", from_capture=True), timeout=1)
+    with pytest.raises(Conflicted):
+        vendor.destroy_capture(taken)
+    vendor.destroy(user.id)
+    vendor.destroy_capture(taken)
+    assert vendor.stored() == []
+
+
 def test_a_repeat_finds_the_first_only_where_the_vendor_says_so() -> None:
     vendor, _, source = account()
     assert take(vendor, source) == take(vendor, source)
