@@ -1,12 +1,13 @@
-"""The stack that outlives every deploy: records, secrets, bus."""
+"""The stack that outlives every deploy: records, objects, secrets, bus."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Aws, CfnOutput, RemovalPolicy, SecretValue, Stack
+from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, SecretValue, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
@@ -24,7 +25,7 @@ class DataStack(Stack):
 
     def __init__(self, scope: Construct, id: str, target: Target, **props: Any) -> None:
         super().__init__(scope, id, **props)
-        table = self._table()
+        table, bucket = self._table(), self._bucket()
         bus = events.EventBus(self, "Bus", description="What happens to sandboxes")
         secrets = {
             "pepper": self._random("Pepper", "Keys the hashes of API keys, bodies and cursors"),
@@ -38,8 +39,9 @@ class DataStack(Stack):
             ),
         }
         deployment = f"{Aws.ACCOUNT_ID}/{Aws.REGION}/{target.name}"
-        self.ground = Ground(target, deployment, table, bus, secrets)
+        self.ground = Ground(target, deployment, table, bucket, bus, secrets)
         CfnOutput(self, "TableName", value=table.table_name)
+        CfnOutput(self, "BucketName", value=bucket.bucket_name)
         CfnOutput(self, "EventBusName", value=bus.event_bus_name)
         for name, secret in secrets.items():
             CfnOutput(self, f"{name.capitalize()}SecretArn", value=secret.secret_arn)
@@ -65,6 +67,25 @@ class DataStack(Stack):
                 point_in_time_recovery_enabled=True
             ),
             deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+
+    def _bucket(self) -> s3.Bucket:
+        """Files on their way. A day is the shortest a rule can say, and as long as an upload can be
+        taken; no CORS, since no page of ours asks for a URL. Kept like the rest: CloudFormation
+        cannot remove a bucket that holds anything, and an empty one costs nothing.
+        """
+        rule = s3.LifecycleRule(
+            expiration=Duration.days(1), abort_incomplete_multipart_upload_after=Duration.days(1)
+        )
+        return s3.Bucket(
+            self,
+            "Objects",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[rule],
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             removal_policy=RemovalPolicy.RETAIN,
         )
 

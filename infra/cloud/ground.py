@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sqs as sqs
 
@@ -17,11 +18,12 @@ SECRETS = ("pepper", "pools", "vault")
 
 @dataclass(frozen=True)
 class Ground:
-    """Table, queues, secrets and bus. deployment: its name at providers."""
+    """Table, bucket, queues, secrets and bus. deployment: its name at providers."""
 
     target: Target
     deployment: str
     table: dynamodb.ITableV2
+    bucket: s3.IBucket
     bus: events.IEventBus
     secrets: dict[str, secretsmanager.ISecret]
     queues: dict[str, sqs.IQueue] = field(default_factory=dict)
@@ -36,6 +38,10 @@ class Ground:
                 found = self.table.table_arn
             case "index":
                 found = f"{self.table.table_arn}/index/{name}"
+            case "bucket":
+                found = self.bucket.bucket_arn
+            case "objects":
+                found = f"{self.bucket.bucket_arn}/{name}/*"
             case "bus":
                 found = self.bus.event_bus_arn
             case "queue":
@@ -51,6 +57,7 @@ class Ground:
             "DEPLOYMENT": self.deployment,
             "STREAMING": "on" if self.target.streaming else "off",
             "TABLE_NAME": self.table.table_name,
+            "BUCKET_NAME": self.bucket.bucket_name,
             "EVENT_BUS_NAME": self.bus.event_bus_name,
             **{f"{name.upper()}_SECRET_ARN": s.secret_arn for name, s in self.secrets.items()},
             **{f"{name.upper()}_QUEUE_URL": q.queue_url for name, q in self.queues.items()},

@@ -52,7 +52,8 @@ def test_records_and_secrets_outlive_their_stack(assembly: Assembly) -> None:
     assert backups == {"PointInTimeRecoveryEnabled": True}
     secrets = resources(assembly, "data", "AWS::SecretsManager::Secret")
     assert len(secrets) == 3
-    for resource in (table, *secrets):
+    (bucket,) = resources(assembly, "data", "AWS::S3::Bucket")
+    for resource in (table, bucket, *secrets):
         assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain"
 
 

@@ -40,6 +40,19 @@ FOLLOWS = {
     "dynamodb:ListStreams *",
 }
 LETTERS = {"sqs:SendMessage eventdeadletters"}
+S3 = {
+    "offer_upload": {"s3:PutObject objects/up/*"},
+    "offer_download": {
+        *(f"s3:{action}Object objects/down/*" for action in ("Get", "Put")),
+        "s3:AbortMultipartUpload objects/down/*",
+    },
+    "take_upload": {
+        *(f"s3:{action}Object objects/up/*" for action in ("Delete", "Get")),
+        *(f"s3:{action}Object objects/done/*" for action in ("Get", "Put")),
+        "s3:ListBucket objects",
+    },
+}
+"""Who touches files on their way: what a signed URL may, its signer must."""
 MAY = {
     **dict.fromkeys(("get_health", "get_openapi"), RUNS),
     "authorize": RUNS | ROUTER | {"dynamodb:GetItem table"},
@@ -47,7 +60,8 @@ MAY = {
         ("list_providers", "get_provider", "list_sizes", "list_regions", "list_images"), SHOWS
     ),
     "route_sandbox": SHOWS,
-    "list_sandboxes": SHOWS | {"dynamodb:Query index/tenant"},
+    **dict.fromkeys(("list_sandboxes", "list_snapshots"), SHOWS | {"dynamodb:Query index/tenant"}),
+    "get_snapshot": SHOWS,
     "advance": MOVES | TAKES,
     "sweep": MOVES | {"dynamodb:Query index/due"},
     "guard": MOVES | FOLLOWS | {"sqs:SendMessage guarddeadletters"},
@@ -55,11 +69,12 @@ MAY = {
     | FOLLOWS
     | LETTERS
     | {"events:PutEvents bus", "sqs:SendMessage publishdeadletters"},
+    **{name: MOVES | touches for name, touches in S3.items()},
     "accept_event": MOVES | LETTERS | {"sqs:SendMessage accepteventdeadletters"},
 }
 """All others move sandboxes."""
 NOWHERE = {"dynamodb:ListStreams", "xray:PutTelemetryRecords", "xray:PutTraceSegments"}
-RECORDS = ["SBX#*", "LOG#*", "IDEM#*", "GUARD#*", "POOL#*"]
+RECORDS = ["SBX#*", "SNAP#*", "LOG#*", "IDEM#*", "GUARD#*", "POOL#*"]
 rows = pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row.name)
 
 
@@ -70,6 +85,8 @@ def named(resource: Any) -> str:
     text = json.dumps(resource)
     if "/index/" in text:
         return "index/" + text.partition("/index/")[2].partition('"')[0]
+    if "Objects" in text:
+        return "objects" + "".join(part for part in listed_parts(resource) if part[:1] == "/")
     for word in ("StreamArn", "Table", "Pepper", "Pools", "Vault", "Bus"):
         if word in text:
             return word.removesuffix("Arn").lower()
@@ -78,6 +95,12 @@ def named(resource: Any) -> str:
             return word.removesuffix("Queue").lower()
     name = resource["Fn::GetAtt"][0][:-8]
     return "log" if name.endswith("Log") else name.lower()
+
+
+def listed_parts(resource: Any) -> list[str]:
+    """The words CDK joins to an ARN."""
+    _, parts = resource.get("Fn::Join", ["", []])
+    return [part for part in parts if isinstance(part, str)]
 
 
 def allowed(assembly: Assembly, function: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -129,6 +152,27 @@ def test_only_the_gateway_and_the_clock_may_invoke_and_only_from_here(assembly: 
         assert permission["Action"] == "lambda:InvokeFunction"
         assert permission["Principal"] in ("apigateway.amazonaws.com", "events.amazonaws.com")
         assert "SourceArn" in permission
+
+
+def test_the_bucket_is_private_encrypted_and_forgets(assembly: Assembly) -> None:
+    (id, bucket), *others = assembly.of_type("AWS::S3::Bucket").items()
+    assert others == []
+    blocked = bucket["PublicAccessBlockConfiguration"]
+    assert len(blocked) == 4
+    assert set(blocked.values()) == {True}
+    assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 1)
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert not {"CorsConfiguration", "VersioningConfiguration", "BucketName"} & set(bucket)
+    (policy,) = assembly.of_type("AWS::S3::BucketPolicy").values()
+    assert policy["Bucket"] == {"Ref": id}
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
+    assert statement["Action"] == "s3:*"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
 def test_queues_take_nothing_in_the_clear(assembly: Assembly) -> None:

@@ -12,6 +12,7 @@ from functions.edge.settings import QUEUES, SECRETS
 
 NAMES = {
     "TABLE_NAME": "TableName",
+    "BUCKET_NAME": "BucketName",
     "EVENT_BUS_NAME": "EventBusName",
     **{f"{name.upper()}_SECRET_ARN": f"{name.capitalize()}SecretArn" for name in SECRETS},
     **{f"{name.upper()}_QUEUE_URL": f"{name.capitalize()}QueueUrl" for name in QUEUES},

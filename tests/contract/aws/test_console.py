@@ -38,7 +38,13 @@ class Operator:
         urls = {
             f"{name}QueueUrl": f"https://q/{name}" for name in ("Create", "Teardown", "Letters")
         }
-        data = {"TableName": TABLE, "EventBusName": "bus", "ExportsOutputRefX": "x", **arns}
+        data = {
+            "TableName": TABLE,
+            "BucketName": "o",
+            "EventBusName": "bus",
+            "ExportsOutputRefX": "x",
+            **arns,
+        }
         api = {"ApiUrl": f"{API}/", "ApiId": "abc"}
         self.write_outputs({"r-data": data, "r-workers": urls, "r-api": api})
 

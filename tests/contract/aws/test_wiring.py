@@ -18,12 +18,13 @@ from functions.edge.settings import BadSetting, Settings
 from sandbox_router.model.failure import NotFound
 from sandbox_router.model.secret import Secret
 from tests.architecture.tree import ROOT
-from tests.contract.aws.cloud import REGION, TABLE, made_secret, make_table
+from tests.contract.aws.cloud import BUCKET, REGION, TABLE, made_secret, make_table
 
 NAMES = {
     "BACKEND": "aws",
     "DEPLOYMENT": "test",
     "TABLE_NAME": TABLE,
+    "BUCKET_NAME": BUCKET,
     "EVENT_BUS_NAME": "bus",
     "CREATE_QUEUE_URL": "https://sqs.test/1/create",
     "TEARDOWN_QUEUE_URL": "https://sqs.test/1/teardown",
@@ -156,9 +157,9 @@ def test_a_broken_change_leaves_the_pools_as_they_were(
 def test_the_table_is_asked_once_and_the_rest_may_be_asked_again(account: Session) -> None:
     retries = {
         name: account.made(name).meta.config.retries["total_max_attempts"]
-        for name in ("dynamodb", "sqs", "secretsmanager", "events")
+        for name in ("dynamodb", "sqs", "secretsmanager", "events", "s3")
     }
-    assert retries == {"dynamodb": 1, "sqs": 3, "secretsmanager": 3, "events": 3}
+    assert retries == {"dynamodb": 1, "sqs": 3, "secretsmanager": 3, "events": 3, "s3": 3}
     assert ONCE["total_max_attempts"] == 1
 
 
@@ -169,7 +170,8 @@ def test_the_table_is_asked_once_and_the_rest_may_be_asked_again(account: Sessio
         ("from functions.edge import wiring", []),
         (
             "from adapters.aws.deployment import Deployment\n"
-            "Deployment(table='t', bus='b', queues={'letters': 'u'}, secrets={'vault': 'v'})",
+            "more = {'queues': {'letters': 'u'}, 'secrets': {'vault': 'v'}}\n"
+            "Deployment(table='t', bucket='o', bus='b', **more)",
             [],
         ),
         ("from adapters.aws.session import Session\nSession('x').made('sqs')", ["boto3"]),
