@@ -75,8 +75,9 @@ check: setup-test ## lint, format and types only
 unit: setup-test ## the fast tests
 	@$(PY) -m pytest tests/unit tests/architecture
 
-sim: setup-test ## the long simulation
+sim: setup-test ## the long simulation, and how late each net alone is
 	@$(PY) -m pytest $(PYTEST_ARGS) tests/sim --long
+	@$(PY) -m tests.sim.lateness
 
 mutants: setup-test ## seeded faults of the core: how many are found, and by which test
 	@$(PY) -m tests.sim.kill
