@@ -278,7 +278,7 @@ def _failures(row: Http, operation: Operation) -> set[int]:
     model = operation.models.get("body")
     if row.scope is not None:
         found |= {401, 403, 502, 503, 504}
-    if "{id}" in row.path or "{kind}" in row.path:
+    if "{" in row.path:
         found.add(404)
     if row.routed:
         found |= {409, 422}

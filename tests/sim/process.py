@@ -62,6 +62,7 @@ class FakePools:
 
     def __init__(self, providers: dict[str, FakeProvider], made_of: Profile) -> None:
         self._providers = providers
+        self._removed: dict[str, Pool] = {}
         images = {"default": (Prepared("base", SHAPE),)}
         self._pools = [
             Pool(id_, made_of, position, isolation=Isolation.MICROVM, images=images)
@@ -78,7 +79,16 @@ class FakePools:
         return found
 
     def provider(self, pool_id: str) -> Provider:
-        return self._providers[pool_id]
+        return self._providers[self.pool(pool_id).id]
+
+    def remove(self, pool_id: str) -> None:
+        """The operator takes a pool out of the configuration."""
+        self._removed[pool_id] = self.pool(pool_id)
+        self._pools.remove(self._removed[pool_id])
+
+    def restore(self, pool_id: str) -> None:
+        """And brings it back."""
+        self._pools.append(self._removed.pop(pool_id))
 
 
 class TickingTable:

@@ -13,6 +13,7 @@ from .lifecycle.advance import WAKE_MS, Lifecycle
 from .lifecycle.captures import Captures
 from .lifecycle.create import CreateRequest, Creates
 from .lifecycle.health import PoolHealth
+from .lifecycle.lasting import LastingPools
 from .lifecycle.listing import Filters, Listing
 from .lifecycle.once import Reply
 from .lifecycle.snapshot import SnapshotLife
@@ -69,18 +70,18 @@ class Router:
         pepper: Secret,
     ) -> None:
         self.clock, self._ids, self._pools, self._queue = clock, ids, pools, queue
-        self._pepper = pepper
+        self._pepper, lasting = pepper, LastingPools(pools)
         self._store = Store(table, clock, ids)
         self._health = PoolHealth(self._store, pools, clock)
-        life = SandboxLife(pools, vault, clock, deployment)
+        life = SandboxLife(lasting, vault, clock, deployment)
         boxes = Lifecycle(life, self._store, queue, self._health)
-        of_snapshots = SnapshotLife(pools, vault, clock, deployment)
+        of_snapshots = SnapshotLife(lasting, vault, clock, deployment)
         shots = Lifecycle(of_snapshots, self._store, queue, self._health)
         self._lives: Mapping[type[Record], Lifecycle[Any]] = {Sandbox: boxes, Snapshot: shots}
         self._creates = Creates(boxes, ids, pepper)
-        self._wishes = Wishes(boxes, pools, ids)
+        self._wishes = Wishes(boxes, lasting, ids)
         self._snapshots = Captured(shots, ids, pepper)
-        self._session = Session(pools, vault)
+        self._session = Session(lasting, vault)
         self._transfers = Transfers(self._session, objects, clock, ids, pepper, self._watched)
         self._listing = Listing(self._store, clock, pepper)
         captures = partial(Captures, deployment=deployment)

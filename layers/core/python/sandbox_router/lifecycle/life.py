@@ -23,7 +23,7 @@ from .moves import doubted
 R = TypeVar("R", bound=Record)
 LOOK_SECONDS = (0, 5, 5, 10, 10, 15, 30)
 """Pauses between look-ups of one attempt; the last repeats."""
-DESTROY_SECONDS = (1, 1, 2, 4, 8, 16, 32, 60)
+DESTROY_SECONDS = (1, 1, 2, 4, 8, 16, 32, *([60] * 8), 120, 300)
 READY_SECONDS = (0.5, 0.5, 0.5, 0.5, 1, 1, 2, 2, 5)
 """Pauses between looks at what was made and is not ready."""
 

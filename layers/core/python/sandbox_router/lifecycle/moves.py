@@ -78,6 +78,7 @@ def _tried(step: s.Try, box: Sandbox, now: int, deployment: str, pool: Pool) -> 
     return box.with_attempt(
         replace(
             attempt,
+            provider=box.candidate(pool.id).provider,
             round=step.round,
             lifetime_seconds=limit if pool.ttl_cap is None else min(limit, pool.ttl_cap),
         )

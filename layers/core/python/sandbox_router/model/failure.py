@@ -9,7 +9,7 @@
     └── ProviderFailure                        what a pool answered
         ├── Refused                            surely no effect
         │   ├── Capacity · RateLimited · Quota · Region                  ask elsewhere
-        │   ├── Outage · PoolUnsupported · BrokenPool                    ask elsewhere
+        │   ├── Outage · PoolUnsupported · BrokenPool · PoolRemoved      ask elsewhere
         │   └── Permission · Policy · Rejected · Conflicted              final
         ├── Gone                               the provider has no such instance
         ├── FileMissing                        the instance lives, the path does not
@@ -271,6 +271,14 @@ class BrokenPool(Refused):
     code, klass, status = "pool_broken", FailureClass.OUTAGE, 503
     elsewhere = True
     title = "A pool's credential is not accepted"
+
+
+class PoolRemoved(Refused):
+    """The pool is no longer configured: nobody can be asked there until it is again."""
+
+    code, klass, status = "pool_removed", FailureClass.OUTAGE, 503
+    elsewhere = True
+    title = "The pool of this sandbox is no longer configured"
 
 
 class Permission(Refused):

@@ -1,0 +1,63 @@
+"""Pools last as long as what is in them: one that was taken out of the configuration is stood in
+for, so that nobody answers there and everything else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
+
+from ..model.capability import LabelLimits, Lifetime, Naming, Profile
+from ..model.failure import NotFound, PoolRemoved
+from ..model.pool import Pool
+from ..model.spec import Isolation
+from ..ports import Pools, Provider
+
+_UNKNOWN = Profile(
+    kind="unknown",
+    name="A pool that was removed",
+    naming=Naming(idempotent=False),
+    lifetime=Lifetime(max_ttl=None),
+    labels=LabelLimits(0, 0),
+    isolation=Isolation.PROCESS,
+    abilities={},
+    hosts=(),
+)
+
+
+class Nobody:
+    """A provider of which nothing is known but that it cannot be asked: every call is refused."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Any ability, for whoever looks for one; raises PoolRemoved when called."""
+        return _refused
+
+
+def _refused(*_args: object, **_named: object) -> NoReturn:
+    raise PoolRemoved
+
+
+@dataclass(frozen=True)
+class LastingPools:
+    """`ports.Pools` for what lives in pools: raises no NotFound."""
+
+    configured: Pools
+
+    def all(self) -> Sequence[Pool]:
+        """Every pool there is now."""
+        return self.configured.all()
+
+    def pool(self, pool_id: str) -> Pool:
+        """The pool, or what stands for it."""
+        try:
+            return self.configured.pool(pool_id)
+        except NotFound:
+            return Pool(pool_id, _UNKNOWN, position=0, draining=True)
+
+    def provider(self, pool_id: str) -> Provider:
+        """The account behind the pool, or nobody."""
+        try:
+            return self.configured.provider(pool_id)
+        except NotFound:
+            return cast("Provider", Nobody())

@@ -1,0 +1,57 @@
+"""A pool is taken out of the configuration while something of ours lives in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox_router.model.failure import PoolRemoved
+from sandbox_router.model.sandbox import State
+from sandbox_router.ports import Command
+from tests.sim.world import TENANT
+from tests.unit.core.scenes import Scene
+
+
+def test_a_wish_to_destroy_is_kept_and_granted_when_the_pool_is_back() -> None:
+    scene = Scene()
+    box = scene.made(ttl_seconds=7200)
+    scene.pools.remove("alpha")
+    assert scene.router.destroy(TENANT, box.id).state is State.DESTROYING
+    scene.on(3600)
+    assert scene.seen(box.id).state is State.DESTROYING
+    scene.pools.restore("alpha")
+    scene.on(400)
+    assert scene.seen(box.id).state is State.DESTROYED
+
+
+def test_calls_to_a_live_sandbox_say_what_is_wrong() -> None:
+    scene = Scene()
+    box = scene.made()
+    scene.pools.remove("alpha")
+    with pytest.raises(PoolRemoved):
+        scene.router.extend(TENANT, box.id, 7200, shorten=False)
+    with pytest.raises(PoolRemoved):
+        list(scene.router.run(TENANT, box.id, Command(shell="true")))
+    assert scene.router.get(TENANT, box.id, refresh=True).state is State.RUNNING
+
+
+def test_a_debt_in_a_removed_pool_keeps_no_other_instance_alive() -> None:
+    scene = Scene(idempotent=False)
+    scene.vendor("alpha").script("create", "cut")
+    reply = scene.ask(ttl_seconds=300, wait=25)
+    box = scene.seen(reply.record_id or "")
+    assert [a.pool_id for a in box.attempts] == ["alpha", "beta"]
+    scene.pools.remove("alpha")
+    scene.on(400)
+    assert scene.seen(box.id).state is State.DESTROYED
+    assert scene.living() == []
+
+
+def test_a_create_goes_on_to_the_next_pool_of_its_route() -> None:
+    scene = Scene()
+    reply = scene.ask(wait=0)
+    scene.pools.remove("alpha")
+    scene.on(30)
+    box = scene.seen(reply.record_id or "")
+    assert (box.state, [a.code for a in box.attempts]) == (State.RUNNING, ["pool_removed", None])
+    assert box.server is not None
+    assert box.server.pool_id == "beta"
