@@ -12,6 +12,7 @@ from importlib import import_module
 from adapters.embedded.queue import SqliteQueue
 from adapters.embedded.table import SqliteTable
 from adapters.embedded.worker import WorkerLoop
+from adapters.folder import FolderObjects
 from functions.catalog import WORKERS
 from functions.catalog import Authorizer as AuthorizerRow
 from functions.edge import wiring
@@ -27,6 +28,7 @@ from infra.local.forgetful import Forgetful
 from infra.local.gateway import Gateway
 from infra.local.hosting import Host
 from infra.local.invocation import undisturbed
+from infra.local.objects import ObjectDoor
 from infra.local.options import Options
 from infra.local.routes import Routes, of_catalog
 from infra.local.state import State, write_private
@@ -43,6 +45,8 @@ RECONCILE_SECONDS = 300.0
 PURGE_SECONDS = 60.0
 PURGE_ITEMS = 500
 PUBLISH_SECONDS = 0.5
+OBJECT_SECONDS = 86_400.0
+"""As long as the bucket's rule, which looks less often."""
 FOREVER = 2**53
 
 
@@ -56,10 +60,19 @@ class Assembly:
     sweep: Callable[[], object]
 
     @classmethod
-    def of(cls, options: Options, state: State, host: Host, env: Mapping[str, str]) -> Assembly:
-        """Build it, holding the folder's lock, as this process's Router; raises BadSetting."""
+    def of(
+        cls, options: Options, state: State, host: Host, env: Mapping[str, str], url: str = ""
+    ) -> Assembly:
+        """Build it, holding the folder's lock, as this process's Router; raises BadSetting. url:
+        where its gateway answers.
+        """
         state.secret(state.pepper)
-        settings = replace(Settings.of(env), state=state.path, pools=pools.resolved(state, host))
+        settings = replace(
+            Settings.of(env),
+            state=state.path,
+            pools=pools.resolved(state, host),
+            objects_url=url,
+        )
         backend = wiring.BACKENDS[settings.backend](settings)
         release(backend)
         counter = None if options.crash_at is None else Counter(options.crash_at, state.calls)
@@ -82,12 +95,12 @@ class Assembly:
             write_private(state.key, key.encode())
         return key
 
-    def gateway(self) -> Gateway:
-        """The HTTP side, with the real functions."""
+    def gateway(self) -> ObjectDoor:
+        """The HTTP side, with the real functions and the URLs they sign."""
         row = next(row for row in WORKERS if isinstance(row, AuthorizerRow))
         authorizer = Authorizer(import_module(row.module).handler, row.cache_seconds)
         around = undisturbed if self.counter is None else self.counter.serving
-        return Gateway(Routes(of_catalog()), authorizer, around)
+        return ObjectDoor(Gateway(Routes(of_catalog()), authorizer, around), self._objects)
 
     def worker(self, nets: frozenset[str]) -> WorkerLoop:
         """The background side: queues, sweep, broken pools, expired records, the bus."""
@@ -117,7 +130,14 @@ class Assembly:
         with acting():
             look(sandbox_id)
 
+    @property
+    def _objects(self) -> FolderObjects:
+        objects = self.backend.objects
+        assert isinstance(objects, FolderObjects)
+        return objects
+
     def _purge(self) -> None:
+        self._objects.purge(OBJECT_SECONDS)
         table = self.backend.table
         assert isinstance(table, SqliteTable)
         while table.purge(self.backend.clock.now() // 1000, PURGE_ITEMS):

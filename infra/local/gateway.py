@@ -53,17 +53,17 @@ class Gateway:
         except ClientGone:
             return
         except TooLarge as failure:
-            await _send(send, refusal(failure, request_id))
+            await deliver(send, refusal(failure, request_id))
             return
         if sum(len(name) + len(value) for name, value in call.headers) > HEADER_BYTES:
-            await _send(send, refusal(TooLarge(HEADERS_TOO_LARGE), request_id, status=431))
+            await deliver(send, refusal(TooLarge(HEADERS_TOO_LARGE), request_id, status=431))
             return
         context = contextvars.copy_context()
         answer = await self._answer(call, context)
         if isinstance(answer, Stream):
             await self._stream(answer, context, receive, send)
         else:
-            await _send(send, answer)
+            await deliver(send, answer)
 
     async def _answer(self, call: Call, context: contextvars.Context) -> Reply | Stream:
         found = self._routes.find(call.method, call.path)
@@ -154,7 +154,8 @@ def _start(status: int, headers: Headers) -> Message:
     return {"type": "http.response.start", "status": status, "headers": kept}
 
 
-async def _send(send: Send, reply: Reply) -> None:
+async def deliver(send: Send, reply: Reply) -> None:
+    """Send an answer in one piece."""
     start = _start(reply.status, reply.headers)
     if reply.status != 204:
         start["headers"].append((b"content-length", str(len(reply.body)).encode()))

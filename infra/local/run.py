@@ -62,11 +62,11 @@ def _serve(options: Options, state: State, bound: socket.socket, env: Mapping[st
     pools.check(state, env)
     host = hosting.find(state) or hosting.start(state)
     log_to(state)
-    assembly = Assembly.of(options, state, host, env)
+    url = f"http://{LOOPBACK}:{bound.getsockname()[1]}"
+    assembly = Assembly.of(options, state, host, env, url)
     key = assembly.api_key(state)
     worker = assembly.worker(options.nets)
     serving = server(assembly.gateway())
-    url = f"http://{LOOPBACK}:{bound.getsockname()[1]}"
     _until_signalled(serving)
     worker.start()
     me = Process.of(os.getpid())
