@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, life, moves, step, steps
+from sandbox_router.lifecycle import advance, decide, life, moves, sandbox_life, step
 from sandbox_router.model.failure import Permission, ProviderFailure, Unknown
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox
@@ -58,13 +58,13 @@ def _another_pool_is_asked_after_a_403(patch: Patch) -> None:
 
 @mutant("I3", grid("creates", alpha="lost", idempotent=True))
 def _asked_again_under_a_new_name(patch: Patch) -> None:
-    names, real = itertools.count(), steps.SandboxLife.order
+    names, real = itertools.count(), sandbox_life.SandboxLife.order
 
-    def order(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Order:
+    def order(self: sandbox_life.SandboxLife, call: life.Call[Sandbox]) -> Order:
         made = real(self, call)
         return replace(made, identity=f"x{next(names)}") if call.attempt.asked else made
 
-    patch.setattr(steps.SandboxLife, "order", order)
+    patch.setattr(sandbox_life.SandboxLife, "order", order)
 
 
 @mutant("I3", grid("creates", 1, idempotent=False, retry=31, alpha="ok", crash=6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, create, life, steps
+from sandbox_router.lifecycle import advance, create, life, sandbox_life
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.store import Store
 from sandbox_router.store import items as spelled
@@ -94,13 +94,13 @@ def _a_takeover_sets_the_deadline_anew(patch: Patch) -> None:
 
 @mutant("I10", grid("power", 29, power="extend"))
 def _an_extension_is_longer_than_asked(patch: Patch) -> None:
-    extend = steps.SandboxLife._extend
+    extend = sandbox_life.SandboxLife._extend
 
-    def longer(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
+    def longer(self: sandbox_life.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         box = extend(self, call)
         return replace(box, expires_at=box.expires_at + 60_000)
 
-    patch.setattr(steps.SandboxLife, "_extend", longer)
+    patch.setattr(sandbox_life.SandboxLife, "_extend", longer)
 
 
 @mutant("I17", grid("creates", crash=0))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, life, step, steps
+from sandbox_router.lifecycle import advance, decide, life, sandbox_life, step
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Store
@@ -59,27 +59,27 @@ def _a_guard_comes_only_once(patch: Patch) -> None:
 
 @mutant("I9", grid("nets", 29, nets="provider"))
 def _the_provider_is_given_no_limit(patch: Patch) -> None:
-    real = steps.SandboxLife.order
+    real = sandbox_life.SandboxLife.order
     order = lambda self, call: replace(real(self, call), lifetime_seconds=86_400)  # noqa: E731
-    patch.setattr(steps.SandboxLife, "order", order)
+    patch.setattr(sandbox_life.SandboxLife, "order", order)
 
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
 def _destroyed_without_asking(patch: Patch) -> None:
-    def destroy(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
+    def destroy(self: sandbox_life.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=0))
 
-    patch.setattr(steps.SandboxLife, "_destroy", destroy)
+    patch.setattr(sandbox_life.SandboxLife, "_destroy", destroy)
 
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:kept destroy:kept"))
 def _destroyed_without_looking(patch: Patch) -> None:
-    def destroy(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
+    def destroy(self: sandbox_life.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         call.maker.destroy(call.instance_id)
         now = self.clock.now()
         return call.box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
 
-    patch.setattr(steps.SandboxLife, "_destroy", destroy)
+    patch.setattr(sandbox_life.SandboxLife, "_destroy", destroy)
 
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
@@ -106,12 +106,12 @@ def _destroyed_and_never_looked_at_again(patch: Patch) -> None:
 
 @mutant("I11", grid("creates", alpha="late", idempotent=False, crash=0))
 def _a_debt_is_closed_at_the_first_look(patch: Patch) -> None:
-    real = steps.SandboxLife._find
+    real = sandbox_life.SandboxLife._find
 
-    def find(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
+    def find(self: sandbox_life.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         return real(self, replace(call, attempt=replace(call.attempt, window_until=0, lag_ms=0)))
 
-    patch.setattr(steps.SandboxLife, "_find", find)
+    patch.setattr(sandbox_life.SandboxLife, "_find", find)
 
 
 @mutant("I18", grid("destroys", 29, destroy=0, faults=""))
@@ -144,13 +144,13 @@ def _what_failed_can_be_destroyed(patch: Patch) -> None:
 
 @mutant("I14", stories.one_look_that_finds_nothing_loses_no_sandbox)
 def _one_look_loses_a_sandbox(patch: Patch) -> None:
-    real = steps.SandboxLife._look
+    real = sandbox_life.SandboxLife._look
 
-    def look(self: steps.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
+    def look(self: sandbox_life.SandboxLife, call: life.Call[Sandbox]) -> Sandbox:
         sure = replace(call.box, missing_since=0) if call.box.missing_since is None else call.box
         return real(self, replace(call, box=sure))
 
-    patch.setattr(steps.SandboxLife, "_look", look)
+    patch.setattr(sandbox_life.SandboxLife, "_look", look)
 
 
 @mutant(
@@ -165,19 +165,19 @@ def _one_look_ends_a_booting_instance(patch: Patch) -> None:
 
 @mutant("I21", grid("power", 101, boots_ms=1_800))
 def _running_before_the_provider_is_ready(patch: Patch) -> None:
-    real = steps.SandboxLife.known
+    real = sandbox_life.SandboxLife.known
 
-    def known(self: steps.SandboxLife, *rest: Any) -> Sandbox:
+    def known(self: sandbox_life.SandboxLife, *rest: Any) -> Sandbox:
         box = real(self, *rest)
         assert box.current is not None
         return box.with_attempt(replace(box.current, ready=True))
 
-    patch.setattr(steps.SandboxLife, "known", known)
+    patch.setattr(sandbox_life.SandboxLife, "known", known)
 
 
 @mutant("I27", grid("creates", alpha="capacity", crash=0))
 def _later_calls_go_to_the_first_pool(patch: Patch) -> None:
-    real = steps.SandboxLife.perform
+    real = sandbox_life.SandboxLife.perform
 
     def perform(self: Any, todo: Any, box: Sandbox, *rest: Any) -> Any:
         if isinstance(todo, step.Ask):
@@ -186,4 +186,4 @@ def _later_calls_go_to_the_first_pool(patch: Patch) -> None:
         astray.pools = SimpleNamespace(pool=self.pools.pool, provider=lambda pool_id: first)
         return real(astray, todo, box, *rest)
 
-    patch.setattr(steps.SandboxLife, "perform", perform)
+    patch.setattr(sandbox_life.SandboxLife, "perform", perform)

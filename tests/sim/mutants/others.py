@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, moves, steps
+from sandbox_router.lifecycle import advance, decide, moves, sandbox_life
 from sandbox_router.model.record import Outcome, Wish
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.reconcile.compare import Verdict, compare
@@ -104,7 +104,7 @@ def _an_early_message_ends_a_sandbox(patch: Patch) -> None:
 
 @mutant("secrets", test_life.test_without_waiting_no_provider_is_called_in_process)
 def _what_was_sealed_is_kept(patch: Patch) -> None:
-    for module in (moves, steps):
+    for module in (moves, sandbox_life):
         real = module.shifted
         kept = lambda box, *rest, real=real: replace(real(box, *rest), sealed=box.sealed)  # noqa: E731
         patch.setattr(module, "shifted", kept)

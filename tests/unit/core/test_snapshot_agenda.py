@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sandbox_router.lifecycle import step
-from sandbox_router.lifecycle.snapshot import agenda
+from sandbox_router.lifecycle.snapshot_life import agenda
 from sandbox_router.lifecycle.step import Fail, Shift, Step
 from sandbox_router.model.record import Attempt, Outcome, Wish
 from sandbox_router.model.snapshot import Snapshot, SnapshotState

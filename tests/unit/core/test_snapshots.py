@@ -20,6 +20,7 @@ from sandbox_router.model.failure import (
     NotRunningYet,
     Quota,
     RateLimited,
+    Unknown,
     Unsupported,
 )
 from sandbox_router.model.size import Shape
@@ -311,6 +312,19 @@ def test_a_capture_that_stops_its_source_is_seen_at_once() -> None:
         "paused",
         "provider_stopped",
     )
+
+
+def test_a_snapshot_that_killed_its_source_has_it_looked_at() -> None:
+    scene = Scene(idempotent=False)
+    box = scene.made()
+    scene.vendor().script("capture", "cut")
+    scene.vendor().boxes[box.attempts[0].instance_id or ""].dead_at = scene.clock.now() + 1
+    scene.clock.sleep(1)
+    scene.vendor().answers["capture"] = [Unknown()]
+    take(scene, box.id)
+    assert scene.seen(box.id).missing_since is not None
+    scene.on(10)
+    assert scene.seen(box.id).state == "lost"
 
 
 def test_a_provider_without_the_ability_says_so() -> None:

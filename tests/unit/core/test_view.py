@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from sandbox_router.lifecycle.answer import answer, rendered
-from sandbox_router.lifecycle.steps import SandboxLife
+from sandbox_router.lifecycle.sandbox_life import SandboxLife
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.view import sandbox_view, timestamp

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -16,11 +17,11 @@ from .lifecycle.health import PoolHealth
 from .lifecycle.lasting import LastingPools
 from .lifecycle.listing import Filters, Listing
 from .lifecycle.once import Reply
-from .lifecycle.snapshot import SnapshotLife
+from .lifecycle.sandbox_life import SandboxLife
+from .lifecycle.snapshot_life import SnapshotLife
 from .lifecycle.snapshots import Captured, SnapshotFilters, SnapshotRequest
-from .lifecycle.steps import SandboxLife
 from .lifecycle.wishes import Wishes
-from .model.failure import Gone, Internal, NotFound
+from .model.failure import Failure, Gone, Internal, NotFound
 from .model.pool import Pool
 from .model.principal import Principal
 from .model.record import Record
@@ -140,11 +141,16 @@ class Router:
     def take_snapshot(
         self, tenant: str, sandbox_id: str, request: SnapshotRequest, *, wait_seconds: float
     ) -> Reply:
-        """Begin a snapshot of a running sandbox, once per key."""
+        """Begin a snapshot of a running sandbox, once per key. Where taking it stops the sandbox,
+        or may have, the sandbox is looked at.
+        """
         source = partial(self._seen, tenant, sandbox_id)
         reply = self._snapshots.take(tenant, request, source, wait_seconds)
-        if not reply.replayed and self._snapshots.stops(box := source()):
-            self._wishes.look(box)
+        if not reply.replayed and wait_seconds:
+            with suppress(Failure):  # the snapshot is taken all the same
+                box = source()
+                if reply.status != 201 or self._snapshots.stops(box):
+                    self._wishes.look(box)
         return reply
 
     def snapshot(self, tenant: str, snapshot_id: str) -> Snapshot:

@@ -1,4 +1,4 @@
-"""What the steps that call a provider do to a sandbox."""
+"""The life of a sandbox: what is said of it, and what the steps that call a provider do to it."""
 
 from __future__ import annotations
 
