@@ -43,6 +43,7 @@ class Files(Vendor):
     fails: dict[str, Failure] = field(default_factory=dict)
     pace: float = 0.0
     done: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
 
     @contextmanager
     def read_file(self, ref: Ref, path: str, limit: int) -> Iterator[Iterator[bytes]]:
@@ -70,7 +71,7 @@ class Files(Vendor):
 
     def move_file(self, ref: Ref, source: str, destination: str) -> None:
         self.done.append("move")
-        assert source.rpartition("/")[0] == destination.rpartition("/")[0]
+        self.sources.append(source)
         self.files[destination] = self.files.pop(source)
         if failure := self.fails.pop("move", None):
             raise failure
@@ -157,6 +158,20 @@ def test_an_upload_reaches_its_path_when_it_is_taken_and_not_before(there: There
     assert there.files.files == {PATH: DATA}
     assert there.files.done == ["write", "move"]
     assert key not in there.objects.kept
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [("/x", ""), ("/tmp/x", "/tmp"), ("/tmp/x/", "/tmp"), ("/a/./b/.", "/a"), ("//a//b", "//a")],
+)
+def test_a_file_is_written_beside_where_it_goes(there: There, path: str, folder: str) -> None:
+    upload = there.upload(path)
+    there.put(upload)
+    there.take(upload.id)
+    (aside,) = there.files.sources
+    assert aside.startswith(f"{folder}/.")
+    assert aside.endswith(".upload")
+    assert aside.count("/") == folder.count("/") + 1
 
 
 def test_an_upload_is_taken_once(there: There) -> None:

@@ -9,6 +9,7 @@ then on taking it again does nothing. Before that mark it may be written again, 
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -110,7 +111,8 @@ class Transfers:
 
     def _write(self, ref: Ref, files: HoldsFiles, path: str, content: Content) -> None:
         """Under a name of this call's own first: a repeat must not meet an earlier try."""
-        aside = f"{path.rpartition('/')[0]}/.{self._ids.nonce()}.upload"
+        folder = posixpath.dirname(posixpath.normpath(path)).rstrip("/")
+        aside = f"{folder}/.{self._ids.nonce()}.upload"
         try:
             files.write_file(ref, aside, content)
             files.move_file(ref, aside, path)
