@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from itertools import chain
+from typing import TypeVar
 
 from adapters.embedded.queue import SqliteQueue
 from adapters.embedded.table import SqliteTable
@@ -33,11 +35,14 @@ from infra.local.options import Options
 from infra.local.routes import Routes, of_catalog
 from infra.local.state import State, write_private
 from sandbox_router.lifecycle.outbox import Outbox
+from sandbox_router.model.record import Record
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
+from sandbox_router.model.snapshot import Snapshot
 from sandbox_router.router import Router
 from sandbox_router.store import SHARDS, Store, Unreadable
 
+R = TypeVar("R", bound=Record)
 TENANT = "default"
 SCOPES = ("sandboxes:read", "sandboxes:write", "admin")
 HEAL_SECONDS = 60.0
@@ -144,8 +149,8 @@ class Assembly:
             pass
 
 
-def living(backend: wiring.Backend) -> Iterator[Sandbox]:
-    """Every sandbox, of any tenant, that is not confirmed gone with all its attempts; a record
+def living(backend: wiring.Backend, kind: type[R]) -> Iterator[R]:
+    """Every record of a kind, of any tenant, that is not confirmed gone with all its attempts; one
     nobody can read is left out, and hides no other.
     """
     store = Store(backend.table, backend.clock, backend.ids)
@@ -153,15 +158,15 @@ def living(backend: wiring.Backend) -> Iterator[Sandbox]:
         cursor: str | None = None
         while True:
             due, cursor = store.due(shard, FOREVER, cursor)
-            found = (_readable(store, sandbox_id) for sandbox_id, _, _ in due)
+            found = (_readable(store, kind, record_id) for record_id, _, _ in due)
             yield from (box for box in found if box is not None)
             if cursor is None:
                 break
 
 
-def _readable(store: Store, sandbox_id: str) -> Sandbox | None:
+def _readable(store: Store, kind: type[R], record_id: str) -> R | None:
     try:
-        return store.load(Sandbox, sandbox_id)
+        return store.load(kind, record_id)
     except Unreadable:
         return None
 
@@ -171,9 +176,10 @@ def release(backend: wiring.Backend) -> None:
     wait for its leases to run out.
     """
     store, now = Store(backend.table, backend.clock, backend.ids), backend.clock.now()
-    for box in living(backend):
-        if box.lease_until > now:
-            store.free(box)
+    held = chain(living(backend, Sandbox), living(backend, Snapshot))
+    for record in held:
+        if record.lease_until > now:
+            store.free(record)
 
 
 def _nothing() -> None:

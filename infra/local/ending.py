@@ -57,7 +57,6 @@ async def _refuse(send: Send) -> None:
     given = [
         *reply.headers,
         ("Content-Length", str(len(reply.body))),
-        ("Retry-After", str(RETRY_SECONDS)),
         ("Connection", "close"),
     ]
     headers = [(name.lower().encode(), value.encode()) for name, value in given]

@@ -10,6 +10,8 @@ from infra.local.assembly import Assembly, living
 from infra.local.hosting import Host
 from infra.local.pools import source
 from infra.local.state import State
+from sandbox_router.model.sandbox import Sandbox
+from sandbox_router.model.snapshot import Snapshot
 
 STRONGER = {
     "bubblewrap": "",
@@ -54,9 +56,10 @@ def farewell(assembly: Assembly, stopping: bool) -> str:
     """The last words of a router that leaves its sandboxes to the next one, or to a `stop`."""
     if stopping:
         return "Stopped. `make stop` destroys what runs."
-    boxes = sorted(living(assembly.backend), key=lambda box: box.expires_at)
+    boxes = sorted(living(assembly.backend, Sandbox), key=lambda box: box.expires_at)
+    kept = snapshots_kept(len(list(living(assembly.backend, Snapshot))))
     if not boxes:
-        return "Stopped. No sandbox runs. The provider host waits; `make stop` ends it too."
+        return f"Stopped. No sandbox runs. The provider host waits; `make stop` ends it too.{kept}"
     shown = "\n".join(
         f"  {box.id}  {box.state}  until {_time(box.expires_at)}" for box in boxes[:20]
     )
@@ -65,7 +68,14 @@ def farewell(assembly: Assembly, stopping: bool) -> str:
 Stopped. {counted(len(boxes), "sandbox")} still {"runs" if len(boxes) == 1 else "run"}:
 {shown}{more}
 Lifetimes are enforced without the router, the last one until {_time(boxes[-1].expires_at)} and a
-minute. `make run` takes up what runs; `make stop` destroys it."""
+minute. `make run` takes up what runs; `make stop` destroys it.{kept}"""
+
+
+def snapshots_kept(count: int) -> str:
+    """What becomes of snapshots without a router; nothing to say where there are none."""
+    if not count:
+        return ""
+    return f"\n{counted(count, 'snapshot')} kept: no provider ends them, only a router that runs."
 
 
 def _time(ms: int) -> str:

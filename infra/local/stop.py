@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from functions.edge import wiring
 from functions.edge.settings import BadSetting, Settings
@@ -17,11 +18,15 @@ from infra.local.assembly import Assembly, living, log_to
 from infra.local.hosting import HostFailed
 from infra.local.options import Options
 from infra.local.process import Process
+from infra.local.report import snapshots_kept
 from infra.local.run import FAILED, OK
 from infra.local.server import DRAIN_SECONDS
 from infra.local.state import AlreadyRunning, Card, Lock, State
+from sandbox_router.model.record import Record
 from sandbox_router.model.sandbox import Sandbox
+from sandbox_router.model.snapshot import Snapshot
 
+R = TypeVar("R", bound=Record)
 ROUTER_SECONDS = DRAIN_SECONDS + 5
 DESTROY_SECONDS = 30.0
 
@@ -67,7 +72,7 @@ def _end_all(options: Options, state: State, env: Mapping[str, str]) -> int:
     host = hosting.find(state)
     code = OK
     try:
-        if boxes := _living(state, env):
+        if boxes := _living(state, env, Sandbox):
             pools.check(state, env)
             host = host or hosting.start(state)
             code = _destroy(boxes, Assembly.of(options, state, host, env), state)
@@ -81,15 +86,16 @@ def _end_all(options: Options, state: State, env: Mapping[str, str]) -> int:
         print(f"Sandboxes may still run: {hosting.unanswered(state)}.", file=sys.stderr)
         return FAILED
     state.host_json.unlink(missing_ok=True)
-    print("Nothing runs any more." if code == OK else "What may still run is said above.")
+    kept = snapshots_kept(len(_living(state, env, Snapshot)))
+    print(f"Nothing runs any more.{kept}" if code == OK else "What may still run is said above.")
     return code
 
 
-def _living(state: State, env: Mapping[str, str]) -> list[Sandbox]:
+def _living(state: State, env: Mapping[str, str], kind: type[R]) -> list[R]:
     if not state.database.exists():
         return []
     settings = replace(Settings.of(env), state=state.path)
-    return list(living(wiring.BACKENDS[settings.backend](settings)))
+    return list(living(wiring.BACKENDS[settings.backend](settings), kind))
 
 
 def _destroy(boxes: list[Sandbox], assembly: Assembly, state: State) -> int:
@@ -114,7 +120,9 @@ def _destroy(boxes: list[Sandbox], assembly: Assembly, state: State) -> int:
 
 def _left(assembly: Assembly, local: frozenset[str]) -> list[Sandbox]:
     """Not confirmed gone. A finished one's open attempt at the host ends with the host."""
-    return [b for b in living(assembly.backend) if not b.state.terminal or _abroad(b, local)]
+    return [
+        b for b in living(assembly.backend, Sandbox) if not b.state.terminal or _abroad(b, local)
+    ]
 
 
 def _abroad(box: Sandbox, local: frozenset[str]) -> list[str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functions.edge.wiring import Backend
 from infra.local.assembly import living, release
+from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.store import Store
 from tests.fakes.vault import FakeVault
+from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene
+from tests.unit.core.test_snapshots import taken
 
 
 def backend(scene: Scene) -> Backend:
@@ -28,11 +31,19 @@ def test_claims_of_the_dead_end_at_once() -> None:
     assert (scene.seen(box).lease_until, scene.seen(box).due_at) == (0, scene.clock.now())
 
 
+def test_claims_on_snapshots_end_too() -> None:
+    scene = Scene()
+    found = taken(scene)
+    assert Store(scene.memory, scene.clock, scene.ids).claim(found, 30_000) is not None
+    release(backend(scene))
+    assert scene.router.snapshot(TENANT, found.id).lease_until == 0
+
+
 def test_a_record_nobody_can_read_keeps_no_router_from_starting() -> None:
     scene = Scene()
     broken, sound = claimed(scene), claimed(scene)
     key = (f"SBX#{broken}", "A")
     scene.memory.replace(key, {**(scene.memory.get(key) or {}), "state": "unheard_of"})
     release(backend(scene))
-    assert [box.id for box in living(backend(scene))] == [sound]
+    assert [box.id for box in living(backend(scene), Sandbox)] == [sound]
     assert scene.seen(sound).lease_until == 0
