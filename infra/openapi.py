@@ -287,6 +287,7 @@ def _failures(row: Http, operation: Operation) -> set[int]:
         found.add(413)
     if isinstance(model, type) and issubclass(model, bodies.Body):
         found |= {415, 422} if model.LATER else {415}
+        found |= {409} if issubclass(model, bodies.SpecBody) else set()  # a snapshot not ready
     return found
 
 

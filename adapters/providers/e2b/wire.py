@@ -61,6 +61,7 @@ CREATES = Verdicts(
     {
         **_SANDBOXES,
         (404, None): Rejected,  # the template, not an instance
+        (410, None): Rejected,
         (None, "sandbox_create_refused"): Rejected,
         # The vendor says "retry"; nothing says that no node was left with an instance.
         (None, "sandbox_create_failed"): Unknown,

@@ -57,6 +57,7 @@ TABLE: list[tuple[Verdicts, int, dict[str, Any], type[ProviderFailure]]] = [
     (C, 403, {"error_code": "policy_violation", "message": "no"}, fail.Policy),
     (C, 401, {"message": "invalid API key"}, fail.BrokenPool),
     (C, 404, {"message": "template not found"}, fail.Rejected),
+    (C, 410, {"message": "snapshot_not_found"}, fail.Rejected),
     (C, 400, {"message": "Timeout cannot be greater than 1 hours"}, fail.Rejected),
     # E2B: an instance that exists
     (K, 404, {}, fail.Gone),

@@ -156,6 +156,18 @@ def test_a_refusal_is_the_answer_and_a_passing_one_frees_the_key() -> None:
     assert len(shots(scene)) == 1
 
 
+def test_of_a_sandbox_the_provider_lost_there_is_surely_none() -> None:
+    scene = Scene()
+    box = scene.made()
+    (instance,) = scene.vendor().boxes.values()
+    instance.dead_at = scene.clock.now()
+    reply = take(scene, box.id)
+    assert (reply.status, json.loads(reply.body)["code"]) == (409, "instance_gone")
+    scene.on(30)
+    assert scene.seen(box.id).state == "lost"
+    assert take(scene, scene.made().id).status == 201  # under the key that is free again
+
+
 def test_a_slow_snapshot_is_202_and_then_ready() -> None:
     scene = Scene()
     scene.vendor().captures_ms = 40_000

@@ -38,7 +38,8 @@ def raising(error: BaseException) -> Iterator[None]:
 
 def given(row: catalog.Http) -> dict[str, Any]:
     """Valid parts of an event for any operation."""
-    path = {"id": NOBODY, "port": "80", "kind": "e2b", "upload_id": f"upl-{'A' * 40}"}
+    path = {"id": NOBODY, "snapshot_id": f"snap-{'a' * 26}", "port": "80", "kind": "e2b"}
+    path["upload_id"] = f"upl-{'A' * 40}"
     bodies: Mapping[str, Any] = {
         "run_command": {"command": "x"},
         "update_sandbox": {"labels": {}},
@@ -112,12 +113,26 @@ def test_every_operation_wants_its_scope(world: World, row: catalog.Http) -> Non
 
 @pytest.mark.parametrize("row", [r for r in catalog.HTTP if "{id}" in r.path], ids=lambda r: r.name)
 def test_anothers_sandbox_is_not_there(world: World, row: catalog.Http) -> None:
-    mine = world.created()
+    anothers_is_not_there(world, row, "id", [world.created(), NOBODY, "no-id"])
+
+
+SNAPSHOTS = [row for row in catalog.HTTP if "{snapshot_id}" in row.path]
+
+
+@pytest.mark.parametrize("row", SNAPSHOTS, ids=lambda row: row.name)
+def test_anothers_snapshot_is_not_there(world: World, row: catalog.Http) -> None:
+    box = world.created()
+    mine = world.captured(box)
+    anothers_is_not_there(world, row, "snapshot_id", [mine, f"snap-{'a' * 26}", box, "no-id"])
+    assert world.first.stored()
+
+
+def anothers_is_not_there(world: World, row: catalog.Http, name: str, ids: list[str]) -> None:
     calls = len(world.first.calls)
     parts = given(row)
     answers = set()
-    for sandbox_id in (mine, NOBODY, "no-id"):
-        parts["path"]["id"] = sandbox_id
+    for some_id in ids:
+        parts["path"][name] = some_id
         got = call(row.name, **parts, tenant="other")
         answers.add((got.status, got.text))
     assert len(answers) == 1

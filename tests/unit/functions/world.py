@@ -159,6 +159,12 @@ class World:
         assert answer.status == 201, answer.text
         return str(answer.json["id"])
 
+    def captured(self, sandbox_id: str, **body: Any) -> str:
+        """The id of a snapshot of it that is ready."""
+        answer = on("take_snapshot", sandbox_id, body=body)
+        assert answer.status == 201, answer.text
+        return str(answer.json["id"])
+
 
 @dataclass(frozen=True)
 class Got:

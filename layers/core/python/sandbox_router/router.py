@@ -144,7 +144,7 @@ class Router:
         """Begin a snapshot of a running sandbox, once per key. Where taking it stops the sandbox,
         or may have, the sandbox is looked at.
         """
-        source = partial(self._seen, tenant, sandbox_id)
+        source = partial(self._used, tenant, sandbox_id)
         reply = self._snapshots.take(tenant, request, source, wait_seconds)
         if not reply.replayed and wait_seconds:
             with suppress(Failure):  # the snapshot is taken all the same
@@ -281,9 +281,14 @@ class Router:
             raise NotFound
         return box
 
-    def _live(self, tenant: str, sandbox_id: str, call: Callable[[Sandbox], T]) -> T:
+    def _used(self, tenant: str, sandbox_id: str) -> Sandbox:
+        """It, for a call that is a use of it."""
         box = self._seen(tenant, sandbox_id)
         self._wishes.touch(box)
+        return box
+
+    def _live(self, tenant: str, sandbox_id: str, call: Callable[[Sandbox], T]) -> T:
+        box = self._used(tenant, sandbox_id)
         try:
             return call(box)
         except Gone:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from ..model.failure import Failure, Internal, Outage, ProviderFailure, Refused
+from ..model.failure import Failure, Gone, Internal, Outage, ProviderFailure, Refused
 from ..model.record import Attempt, Outcome, Record
 from ..model.spec import Cargo
 from ..ports import Clock, Instance, Order, Pools, Vault
@@ -127,14 +127,16 @@ class Life(ABC, Generic[R]):
         return call.box.with_attempt(later(call.attempt, now))
 
     def _ask(self, call: Call[R]) -> tuple[R, Failure | None]:
-        """A refusal settles only the first ask: of a repeat it says nothing about the first."""
+        """A refusal settles only the first ask: of a repeat it says nothing about the first. What
+        is gone refuses too: nothing can be made of it.
+        """
         first = call.attempt.asked == 0
         attempt = replace(call.attempt, asked=call.attempt.asked + 1)
         try:
             instance = call.maker.create(self.order(call), timeout=call.timeout)
         except ProviderFailure as failure:
             now = self.clock.now()
-            if first and isinstance(failure, Refused):
+            if first and isinstance(failure, Refused | Gone):
                 attempt = replace(
                     attempt,
                     outcome=Outcome.REFUSED,
