@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from infra.openapi import FILE
+from infra import openapi
 from tests.security.target import ABSENT, Target, problem
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("security")]
 
-DOCUMENT: dict[str, Any] = json.loads(FILE.read_text())
+DOCUMENT: dict[str, Any] = json.loads(openapi.FILE.read_text())
 Operation = tuple[str, str, dict[str, Any]]
 OPERATIONS: list[Operation] = [
     (method.upper(), path, operation)
@@ -24,9 +24,21 @@ OPERATIONS: list[Operation] = [
 ]
 GUARDED = [operation for operation in OPERATIONS if operation[2].get("security")]
 OF_ONE = [operation for operation in GUARDED if "{id}" in operation[1]]
-VALID: dict[str, Any] = {"exec": {"command": "id"}, "{id}": {"labels": {}}}
+FILE = {"path": "/tmp/a"}
+VALID: dict[str, Any] = {
+    "exec": {"command": "id"},
+    "{id}": {"labels": {}},
+    "uploads": FILE,
+    "downloads": FILE,
+}
 """A valid JSON body, by the last part of the path; else an empty one will do."""
-FILLED = {"port": "8080", "kind": "e2b", "path": "/tmp/a"}
+FILLED = {
+    "port": "8080",
+    "kind": "e2b",
+    "path": "/tmp/a",
+    "upload_id": "upl-" + "A" * 60,
+    "snapshot_id": "snap-" + "a" * 26,
+}
 """What other required parameters say. A new one makes these tests fail: a 400 is no 404."""
 
 
