@@ -13,9 +13,9 @@ from functions.edge.transfers import DownloadBody
 def handler(call: Call, body: DownloadBody) -> Answer:
     """Copy a file of at most 5 GiB to where the URL of the answer reads it, for an hour.
 
-    The copy is the file as it was, and takes at most 240 s, or 26 s in a deployment that does not
-    stream: what cannot be copied in that time is `too_slow`, and no part of it is kept. It outlives
-    the sandbox, and is gone after two days at the latest. Whoever has the URL can read it.
+    The copy is made before the answer, in less than 4 minutes, or 27 s in a deployment that does
+    not stream: what takes longer is `too_slow`, and no part of it is kept. It outlives the sandbox,
+    and is gone after two days at the latest. Whoever has the URL can read it.
     """
     found = wiring.router().offer_download(
         call.tenant, call.sandbox_id, body.path, seconds=wiring.seconds(call.row)

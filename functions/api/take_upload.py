@@ -14,8 +14,8 @@ def handler(call: Call, body: Nothing) -> Answer:
 
     The file appears at its path whole: it is written beside it first, under a name that begins with
     a dot, and renamed. Where a provider renames over no file (OpenSandbox), an older one is removed
-    just before. It takes at most 240 s, or 26 s in a deployment that does not stream: then it is
-    `too_slow`, and nothing was changed.
+    just before. It takes less than 4 minutes, or 24 s in a deployment that does not stream: what
+    takes longer is `too_slow`, and nothing was changed.
 
     Safe to repeat until it answers 204: a repeat may write the same bytes again, and after the
     first success it does nothing, even if the file was changed since. An upload can be taken for

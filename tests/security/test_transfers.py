@@ -134,18 +134,22 @@ def test_a_url_reads_no_other_object(target: Target, mine: str, others: str) -> 
     assert httpx.get(url.partition("?")[0], headers=with_key).status_code == 403
 
 
+def ordered(target: Target, fault: str | None) -> None:
+    """Let the next call about files meet the fault."""
+    if fault is not None:
+        order = {"fault": fault, "op": "files", "times": 1}
+        assert target.host.post("/_host/faults", json=order).is_success
+
+
 def test_neither_content_nor_url_shows_anywhere(target: Target, mine: str) -> None:
     box, secrets, told = f"/v1/sandboxes/{mine}/files", [CONTENT], []
     for fault in (None, *FAULTS):
         offer = offered(target.api, mine)
         told.append(httpx.put(offer["url"], content=CONTENT.encode()))
-        if fault is not None:
-            order = {"fault": fault, "op": "files", "times": 1}
-            assert target.host.post("/_host/faults", json=order).is_success
+        ordered(target, fault)
         told.append(taken(target.api, mine, offer["upload_id"]))
         told.append(taken(target.api, mine, offer["upload_id"]))
-        if fault is not None:
-            assert target.host.post("/_host/faults", json=order).is_success
+        ordered(target, fault)
         told.append(target.api.post(f"{box}/downloads", json={"path": "/tmp/f"}))
         target.host.delete("/_host/faults")
         offers = [offer, *([told[-1].json()] if told[-1].status_code == 201 else [])]

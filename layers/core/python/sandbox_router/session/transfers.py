@@ -126,7 +126,7 @@ class Transfers:
         for piece in self._watch(box, pieces):
             if self._clock.now() >= until:
                 mib = size // 1024**2
-                raise TooSlow(f"After {seconds:.0f} s only {mib} MiB of the file had passed")
+                raise TooSlow(f"After {int(seconds)} s only {mib} MiB of the file had passed")
             size += len(piece)
             yield piece
 
