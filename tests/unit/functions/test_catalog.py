@@ -110,6 +110,8 @@ def test_answers_are_as_documented(world: World, row: catalog.Http) -> None:
         from sandbox_router.ports import Exit
 
         world.first.events.append([Exit(0)])
+    if "upload_id" in parts["path"]:
+        parts["path"]["upload_id"] = world.uploaded(parts["path"]["id"])
     if "snapshot_id" in parts["path"]:
         parts["path"]["snapshot_id"] = world.captured(world.created())
     good = call(row.name, **parts)

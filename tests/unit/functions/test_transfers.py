@@ -31,11 +31,6 @@ def offered(box: str, **body: Any) -> dict[str, Any]:
     return found
 
 
-def put(world: World, offer: dict[str, Any], data: bytes = DATA) -> None:
-    key = offer["url"].removeprefix("https://objects.example/").partition("?")[0]
-    world.objects.put(key, [data])
-
-
 def taken(box: str, upload_id: str, **given: Any) -> Got:
     return on("take_upload", box, path={"upload_id": upload_id}, **given)
 
@@ -46,7 +41,7 @@ def test_an_upload_is_a_request_to_make_and_an_id_to_take_it_by(world: World, bo
     ends = timestamp(world.clock.now() + 3_600_000)
     assert offer == {"method": "PUT", "headers": {}, "expires_at": ends}
     assert world.objects.signed[0][::2] == ("PUT", 3600)
-    put(world, {"url": url})
+    world.put({"url": url}, DATA)
     got = taken(box, upload_id)
     assert (got.status, got.data) == (204, b"")
     assert world.first.files == {"/tmp/a": DATA}
@@ -108,7 +103,7 @@ def test_too_large_is_413(world: World, box: str, monkeypatch: pytest.MonkeyPatc
     got = on("offer_download", box, body={"path": "/tmp/a"})
     assert (got.status, got.code) == (413, "too_large")
     offer = offered(box)
-    put(world, offer)
+    world.put(offer, DATA)
     assert taken(box, offer["upload_id"]).status == 413
     assert world.first.files == {"/tmp/a": DATA}
 
@@ -169,7 +164,7 @@ def test_scopes_are_those_of_reading_and_writing(world: World, box: str) -> None
 def test_no_url_and_no_path_is_logged(world: World, box: str, logged: io.StringIO) -> None:
     world.first.files["/tmp/CANARY"] = b"CANARY"
     offer = offered(box, path="/tmp/CANARY")
-    put(world, offer, b"CANARY")
+    world.put(offer, b"CANARY")
     assert taken(box, offer["upload_id"]).status == 204
     assert on("offer_download", box, body={"path": "/tmp/CANARY"}).status == 201
     assert on("offer_download", box, body={"path": "/tmp/CANARY-2"}).status == 404

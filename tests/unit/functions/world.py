@@ -165,6 +165,17 @@ class World:
         assert answer.status == 201, answer.text
         return str(answer.json["id"])
 
+    def uploaded(self, sandbox_id: str) -> str:
+        """The id of an upload whose bytes are there."""
+        offer = on("offer_upload", sandbox_id, body={"path": "/a"}).json
+        self.put(offer, b"x")
+        return str(offer["upload_id"])
+
+    def put(self, offer: Mapping[str, Any], data: bytes) -> None:
+        """What a client does with the URL of an upload."""
+        key = offer["url"].removeprefix("https://objects.example/").partition("?")[0]
+        self.objects.put(key, [data])
+
 
 @dataclass(frozen=True)
 class Got:
