@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -12,8 +12,15 @@ from hypothesis import given, settings
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store.codec import decode, encode
-from sandbox_router.store.items import FACTS, attempt_key, record_item, record_key, record_of
-from sandbox_router.table import PK, SK
+from sandbox_router.store.items import (
+    FACTS,
+    attempt_key,
+    record_item,
+    record_key,
+    record_of,
+    record_update,
+)
+from sandbox_router.table import ALWAYS, PK, SK
 from tests.unit.core.build import T, attempt, box, running, wish
 from tests.unit.core.chance import quick, records
 
@@ -106,3 +113,12 @@ def test_facts_are_attributes_of_an_attempt_and_none_of_a_record() -> None:
     assert mine >= FACTS
     assert Outcome.CREATED.value == encode(attempt(1, Outcome.CREATED))["outcome"]
     assert record_item(box(attempt(), due_at=T)).keys().isdisjoint(FACTS)
+
+
+def test_the_copy_for_lists_is_current_and_opens_no_instance() -> None:
+    was, is_ = box(attempt(access=b"sealed")), box(attempt(1, Outcome.CREATED, access=b"sealed"))
+    first: Any = record_item(was)["attempts"]
+    saved: Any = record_update(was, is_, ALWAYS).set["attempts"]
+    assert [item["outcome"] for item in (*first, *saved)] == ["intended", "created"]
+    assert not [item for item in (*first, *saved) if "access" in item]
+    assert "attempts" not in record_update(is_, replace(is_, due_at=T), ALWAYS).set

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sandbox_router.lifecycle.snapshots import SnapshotRequest
 from sandbox_router.model.failure import Invalid, NotFound
-from sandbox_router.model.sandbox import State
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
 from sandbox_router.ports import Command
 from sandbox_router.router import Filters, Router
@@ -54,6 +55,29 @@ def several(scene: Scene, count: int) -> list[str]:
 def test_the_pages_together_hold_each_sandbox_once_newest_first(scene: Scene, limit: int) -> None:
     made = several(scene, 7)
     assert listed(scene, limit=limit) == made
+
+
+def test_a_page_is_one_read_of_the_store_and_says_what_each_record_says(scene: Scene) -> None:
+    made = several(scene, 5)
+    before = len(scene.points)
+    page, _ = scene.router.list(TENANT, ALL, limit=5, cursor=None)
+    assert scene.points[before:] == ["table.query"]
+    assert [bare(box) for box in page] == [bare(scene.seen(id_)) for id_ in made]
+
+
+def bare(box: Sandbox) -> Sandbox:
+    """Without what opens its instances, which no list holds."""
+    attempts = tuple(replace(attempt, access=None) for attempt in box.attempts)
+    return replace(box, attempts=attempts)
+
+
+def test_a_record_an_older_writer_saved_is_listed_whole(scene: Scene) -> None:
+    (id_,) = several(scene, 1)
+    key = (f"SBX#{id_}", "A")
+    kept = {k: v for k, v in (scene.memory.get(key) or {}).items() if k != "attempts"}
+    scene.memory.replace(key, kept)
+    page, _ = scene.router.list(TENANT, Filters(provider="fake"), limit=5, cursor=None)
+    assert page == [scene.seen(id_)]
 
 
 def test_short_pages_of_the_table_lose_nothing() -> None:

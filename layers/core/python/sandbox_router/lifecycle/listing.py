@@ -15,7 +15,7 @@ from ..model.record import Record
 from ..model.sandbox import Sandbox, State
 from ..model.secret import Secret
 from ..ports import Clock
-from ..store import Store, Unreadable, shelf
+from ..store import Store, shelf
 
 R = TypeVar("R", bound=Record)
 R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
@@ -33,11 +33,7 @@ class Shown(Protocol[R_contra]):
         ...
 
     def take(self, box: R_contra, /) -> bool:
-        """Does the list show this record, going by itself alone?"""
-        ...
-
-    def serves(self, box: R_contra, /) -> bool:
-        """And going by its attempts?"""
+        """Does the list show this record?"""
         ...
 
 
@@ -51,17 +47,15 @@ class Filters:
     created_after: int | None = None
 
     def take(self, box: Sandbox) -> bool:
-        """Does the list show this record? The provider is known only with its attempts."""
+        """Does the list show this record?"""
         if self.states is None:
             shown = box.state is not State.DESTROYED
         else:
             shown = box.state in self.states
-        return shown and all(box.labels.get(name) == value for name, value in self.labels)
-
-    def serves(self, box: Sandbox) -> bool:
-        """Is it at the provider asked for?"""
         at = None if box.server is None else box.server.provider
-        return self.provider is None or self.provider == at
+        there = self.provider is None or self.provider == at
+        labelled = all(box.labels.get(name) == value for name, value in self.labels)
+        return shown and there and labelled
 
 
 class Listing:
@@ -79,17 +73,10 @@ class Listing:
         for _ in range(PAGES):
             room = limit - len(found)
             boxes, at = self._store.of_tenant(kind, tenant, filters.created_after, room, at)
-            whole = (self._whole(kind, box.id) for box in boxes if filters.take(box))
-            found.extend(box for box in whole if box and filters.take(box) and filters.serves(box))
+            found.extend(box for box in boxes if filters.take(box))
             if at is None or len(found) >= limit:
                 break
         return found, None if at is None else self._sealed(shelf(kind, tenant), at)
-
-    def _whole(self, kind: type[R], record_id: str) -> R | None:
-        try:
-            return self._store.load(kind, record_id)
-        except Unreadable:
-            return None
 
     def _sealed(self, whose: str, cursor: str) -> str:
         """A cursor bound to its list and day."""

@@ -52,10 +52,6 @@ class SnapshotFilters:
             shown = snapshot.state in self.states
         return shown and self.sandbox_id in (None, snapshot.sandbox_id)
 
-    def serves(self, snapshot: Snapshot) -> bool:
-        """Whatever its attempts say."""
-        return True
-
 
 class Captured:
     """Takes snapshots, finds and ends them. Raises ProviderFailure classes."""

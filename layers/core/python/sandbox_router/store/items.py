@@ -1,6 +1,6 @@
 """How records, attempts, keys and audit entries are spelled as items: keys, attributes, deadlines.
 
-SBX#<id>   A          a sandbox's record: decisions, wishes, index attributes
+SBX#<id>   A          a sandbox's record: decisions, wishes, index attributes, a copy for lists
 SBX#<id>   B#<n>      attempt n: facts
 SNAP#<id>             a snapshot's record and attempt, in the same way
 LOG#<id>   <time>#…   audit entries, written with the decisions they tell of: the outbox
@@ -110,7 +110,8 @@ class Change(Generic[R]):
 
 
 FACTS = frozenset({"outcome", "instance_id", "access", "ready", "ended_at", "look_at", "looks"})
-_OUTSIDE = frozenset({"attempts"})
+COPY = "attempts"
+_OUTSIDE = frozenset({COPY})
 
 
 def kind_of(record_id: str) -> type[Record]:
@@ -168,8 +169,16 @@ def integer(value: object) -> int:
     return value
 
 
+def _copied(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Attempts as a list shows them, beside the record: a copy, without what opens an instance.
+    What is decided goes by the attempts' own items.
+    """
+    return [encode(replace(attempt, access=None)) for attempt in attempts]
+
+
 def _attributes(box: Record) -> dict[str, Any]:
-    return {k: v for k, v in encode(box).items() if k not in _OUTSIDE}
+    plain = {k: v for k, v in encode(replace(box, attempts=())).items() if k not in _OUTSIDE}
+    return {**plain, COPY: _copied(box.attempts)}
 
 
 def record_item(box: Record) -> dict[str, Any]:
@@ -187,7 +196,7 @@ def record_of(kind: type[R], items: Sequence[Item]) -> R | None:
     record, *attempts = items
     if record[SK] != "A":  # its record has expired, its attempts are about to
         return None
-    box = decode(kind, record)
+    box = decode(kind, {k: v for k, v in record.items() if k not in _OUTSIDE})
     return replace(box, attempts=tuple(decode(Attempt, item) for item in attempts))
 
 
@@ -210,6 +219,8 @@ def _changes(before: Any, after: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
 def record_update(before: Record, after: Record, held: Condition) -> Update:
     """The record's changed attributes, its place in the due index included."""
     attributes, removed = _changes(before, after)
+    if after.attempts != before.attempts:
+        attributes[COPY] = _copied(after.attempts)
     if after.due_at is None:
         removed = (*removed, "due_shard")
     elif before.due_at is None:

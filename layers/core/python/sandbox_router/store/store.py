@@ -31,6 +31,7 @@ from ..table import (
 from .access import Access
 from .codec import decode, encode
 from .items import (
+    COPY,
     FACTS,
     Change,
     Entry,
@@ -258,7 +259,7 @@ class Store(Access):
     def of_tenant(
         self, kind: type[R], tenant: str, since: int | None, limit: int, cursor: str | None
     ) -> tuple[list[R], str | None]:
-        """One page of a tenant's records of a kind, newest first, without their attempts."""
+        """One page of a tenant's records of a kind, newest first, as they were saved last."""
         low = None if since is None else f"{since:015d}"
         page = self._query(
             "tenant",
@@ -268,8 +269,16 @@ class Store(Access):
             cursor=cursor,
             descending=True,
         )
-        found = [_readable(kind, item) for item in page.items]
+        found = [self._listed(kind, item) for item in page.items]
         return [box for box in found if box is not None], page.cursor
+
+    def _listed(self, kind: type[R], item: Item) -> R | None:
+        """A record of a page; one that cannot be understood does not hide the others, and one an
+        older writer saved without the copy is read whole.
+        """
+        with suppress(KeyError, TypeError, ValueError, Unreadable):
+            return decode(kind, item) if COPY in item else self.load(kind, str(item["id"]))
+        return None
 
     def health(self, pool_id: str) -> tuple[bool, int | None]:
         """Is the pool broken, and until when does it, or did it last, cool down?"""
@@ -301,10 +310,3 @@ def _read(decoder: Callable[[Any], T], items: Any) -> T:
         return decoder(items)
     except (KeyError, TypeError, ValueError) as error:
         raise Unreadable from error
-
-
-def _readable(kind: type[R], item: Item) -> R | None:
-    """A record of a page; one that cannot be understood does not hide the others."""
-    with suppress(KeyError, TypeError, ValueError):
-        return decode(kind, item)
-    return None
