@@ -90,6 +90,48 @@ def down_over_the_deadline(deployment: Deployment) -> list[float]:
     return [gone(deployment, box["instance_id"], 30) - restarted for box in made]
 
 
+def snapshots(deployment: Deployment) -> list[float]:
+    """Seconds from a restart after the deadline to the end of each: two whose router died while
+    they were taken, and one that was ready.
+    """
+    boxes = [deployment.create(provider={"only": [pool]}).json() for pool in ("alpha", "gamma")]
+
+    def take(box: dict[str, Any], wait: int) -> dict[str, Any]:
+        url, prefer = f"/v1/sandboxes/{box['id']}/snapshots", {"Prefer": f"wait={wait}"}
+        taken = deployment.api.post(url, json={"ttl_seconds": 60}, headers=prefer)
+        return dict(taken.json())
+
+    def kept() -> dict[str, str]:
+        found = deployment.host.get("/_host/captures").json()["captures"]
+        return {str(one["name"]).rpartition("-")[0]: one["state"] for one in found}
+
+    ready = take(boxes[0], 20)
+    with deployment.fault("slow_capture", seconds=3):
+        made = [ready, *(take(box, 0) for box in boxes)]
+        ids = {one["id"] for one in made}
+        eventually(lambda: kept().keys() == ids, 3)
+        deployment.signal(signal.SIGKILL)
+    assert sorted(kept().values()) == ["creating", "creating", "ready"]
+    time.sleep(max(0.0, seconds(made[-1]["expires_at"]) + 3 - time.time()))
+    assert kept() == dict.fromkeys(ids, "ready")
+    restarted, ends = time.time(), dict[str, float]()
+    deployment.start()
+
+    def ended() -> bool:
+        for gone in ids - kept().keys():
+            ends.setdefault(gone, time.time() - restarted)
+        return ends.keys() == ids
+
+    eventually(ended, 30)
+
+    def told() -> bool:
+        found = deployment.api.get("/v1/snapshots", params={"state": "deleted"}).json()["data"]
+        return {(one["id"], one["state_reason"]) for one in found} == {(i, "expired") for i in ids}
+
+    eventually(told, 10)
+    return list(ends.values())
+
+
 def never_back(deployment: Deployment) -> list[float]:
     """Lateness against the provider's own limit, with nobody left to destroy."""
     made = [deployment.create(ttl_seconds=30).json() for _ in range(2)]
@@ -139,6 +181,7 @@ BOUNDS: dict[Scene, tuple[float, float]] = {
     extended: (-0.05, LATE_SECONDS),
     paused: (-0.05, LATE_SECONDS),
     down_over_the_deadline: (0, RESTART_SECONDS),
+    snapshots: (0, RESTART_SECONDS),
     never_back: (-1, LATE_SECONDS),
     too_late: (0, 15),
 }
