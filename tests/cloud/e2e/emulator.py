@@ -48,6 +48,7 @@ class Emulator:
             "GATEWAY_PORT": str(self.port),
             "LAMBDA_ACCOUNT_CONCURRENCY": str(CONCURRENCY),
             "AWS_ENDPOINT_URL": self.faults.url,  # the functions', which inherit it
+            "AWS_ENDPOINT_URL_S3": self.url,  # the proxy loses a body's length, and a signed host
         }
         command = [str(PYTHON), str(LAUNCHER)]
         self.process = Child(command, self.environment | settings, root, root / "emulator.log")
