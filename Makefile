@@ -117,7 +117,7 @@ setup-e2e: setup-test setup-deploy ## what `make e2e` needs: an emulator of AWS 
 	  && echo "$$want" > .venv-ministack/.e2e; }
 
 e2e: setup-e2e ## deploy to an emulator of AWS on this machine, and use it over HTTP
-	@E2E=1 $(PY) -m pytest tests/cloud/e2e
+	@E2E=1 $(PY) -m pytest -n 2 --dist loadgroup tests/cloud/e2e
 
 clean: ## remove the venvs, what was built and the caches; records of sandboxes (STATE) stay
 	@rm -rf $(VENV) .venv-deploy .venv-ministack .build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -51,18 +52,28 @@ class Clients:
     @property
     def ids(self) -> set[str]:
         """The sandboxes anybody was told of."""
-        return {event.sandbox for event in self.history if event.sandbox}
+        told = (event for event in self.history if event.kind == "ok")
+        return {event.sandbox for event in told if event.sandbox}
 
-    def run(self) -> None:
-        """All clients at once, until the time is over."""
+    def run(self, name: str = "") -> None:
+        """All clients at once, until the time is over; `name` makes keys of their own."""
         with ThreadPoolExecutor(self._load.clients) as threads:
-            list(threads.map(self._run, range(self._load.clients)))
+            list(threads.map(partial(self._run, name), range(self._load.clients)))
 
-    def _run(self, number: int) -> None:
+    def ask_again(self) -> None:
+        """One more create under every key: then each sandbox that may be there was told of."""
+        with ThreadPoolExecutor(self._load.clients) as threads:
+            list(threads.map(self._ask, sorted(self.keys)))
+
+    def _ask(self, key: str) -> None:
+        for ttl in (self._load.ttl, self._load.ttl + 1):
+            self.create(key, ttl, 20, 60.0)
+
+    def _run(self, name: str, number: int) -> None:
         """Creates, repeats, other bodies and destroys."""
         chance, began, load = random.Random(number), time.monotonic(), self._load
         while (gone := time.monotonic() - began) < load.seconds:
-            key = f"key-{id(self)}-{int(gone)}-{chance.randrange(load.keys)}"
+            key = f"key-{id(self)}-{name}{int(gone)}-{chance.randrange(load.keys)}"
             ttl = load.ttl + 1 if chance.random() < 0.1 else load.ttl
             timeout = load.patience if chance.random() < load.goes_away else 60.0
             made = self.create(key, ttl, chance.choice((0, 3, 10)), timeout)

@@ -1,8 +1,10 @@
-"""One deployment for all end-to-end tests: they leave no sandbox, no fault and no switch behind."""
+"""One deployment for the end-to-end tests of a process: they leave no sandbox, no fault and no
+switch behind. What they measured is shown in the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from tests.cloud.e2e.deployment import Cloud
 from tests.cloud.synthesis import Assembly, Missing
 from tests.conftest import MISSING_HERE
 from tests.local.acceptance.deployment import Deployment
+
+SAID = "said"
+Say = Callable[[str], None]
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +37,17 @@ def local(tmp_path: Path) -> Iterator[Deployment]:
         yield deployment.start()
     finally:
         deployment.close()
+
+
+@pytest.fixture
+def say(record_property: Callable[[str, object], None]) -> Say:
+    """Tell whoever runs the tests what was measured."""
+    return lambda line: record_property(SAID, line)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, ())]
+    for report in reports:
+        for name, line in report.user_properties:
+            if name == SAID:
+                terminalreporter.write_line(str(line))
