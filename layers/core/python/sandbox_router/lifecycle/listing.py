@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
-import json
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -14,6 +9,7 @@ from ..model.failure import Invalid
 from ..model.record import Record
 from ..model.sandbox import Sandbox, State
 from ..model.secret import Secret
+from ..model.token import Foreign, Tokens
 from ..ports import Clock
 from ..store import Store, shelf
 
@@ -62,7 +58,7 @@ class Listing:
     """Pages of a tenant's records."""
 
     def __init__(self, store: Store, clock: Clock, pepper: Secret) -> None:
-        self._store, self._clock, self._pepper = store, clock, pepper
+        self._store, self._clock, self._tokens = store, clock, Tokens("cursor", pepper)
 
     def page(
         self, kind: type[R], tenant: str, filters: Shown[R], *, limit: int, cursor: str | None
@@ -80,23 +76,13 @@ class Listing:
 
     def _sealed(self, whose: str, cursor: str) -> str:
         """A cursor bound to its list and day."""
-        payload = json.dumps([self._clock.now(), cursor]).encode()
-        return base64.urlsafe_b64encode(self._mac(whose, payload) + payload).decode()
+        return self._tokens.made(whose, [self._clock.now(), cursor])
 
     def _opened(self, whose: str, cursor: str) -> str:
         try:
-            data = base64.urlsafe_b64decode(cursor.encode())
-            mac, payload = data[:16], data[16:]
-            if not hmac.compare_digest(mac, self._mac(whose, payload)):
-                raise ValueError
-            at, inner = json.loads(payload)
-        except (ValueError, binascii.Error, UnicodeEncodeError):
+            at, inner = self._tokens.opened(whose, cursor)
+        except Foreign:
             raise Invalid(fields=(("cursor", "is not one of ours"),)) from None
         if at < self._clock.now() - CURSOR_MS:
             raise Invalid(fields=(("cursor", "is older than 24 hours"),))
         return str(inner)
-
-    def _mac(self, whose: str, payload: bytes) -> bytes:
-        pepper = self._pepper.reveal().encode()
-        message = b"cursor\0" + whose.encode() + b"\0" + payload
-        return hmac.new(pepper, message, hashlib.sha256).digest()[:16]
