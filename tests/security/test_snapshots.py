@@ -104,16 +104,18 @@ def test_what_a_snapshot_says_and_leaves_has_no_secret_of_its_sandbox(target: Ta
     secret, key = f"CANARY-{uuid.uuid4().hex}", f"CANARY-{uuid.uuid4().hex}"
     made = target.create(env={"TOKEN": secret}).json()
     url = f"/v1/sandboxes/{made['id']}/snapshots"
+    answers = []
     for fault in ("invalid", "garbage", None):
         if fault is not None:
             order = {"fault": fault, "op": "snapshot", "times": 1}
             assert target.host.post("/_host/faults", json=order).is_success
         given = {"Idempotency-Key": f"{key}-{fault}", "Prefer": "wait=1"}
-        answer = target.api.post(url, json={"ttl_seconds": 60}, headers=given)
-        assert showing({"answer": answer.content + str(answer.headers).encode()}, [secret]) == []
+        answers.append(target.api.post(url, json={"ttl_seconds": 60}, headers=given))
         target.host.delete("/_host/faults")
-    assert answer.status_code == 201, answer.text
-    again = target.create(snapshot_id=answer.json()["id"], env={"TOKEN": secret}).json()
+    told = {str(n): a.content + str(a.headers).encode() for n, a in enumerate(answers)}
+    assert showing(told, [secret, key]) == []
+    assert [answer.status_code for answer in answers] == [422, 202, 201]
+    again = target.create(snapshot_id=answers[-1].json()["id"], env={"TOKEN": secret}).json()
     assert again["env_names"] == ["TOKEN"]
     for one in target.api.get("/v1/snapshots").json()["data"]:
         if one["sandbox_id"] == made["id"]:
