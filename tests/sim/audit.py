@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import EDGES, Sandbox, State
-from sandbox_router.store.items import LOG, Logged, logged
+from sandbox_router.store.log import LOG, Logged, logged
 from sandbox_router.table import Item, Write
 from tests.sim.table import FastTable
 

@@ -11,7 +11,7 @@ from sandbox_router.model.record import Outcome, Wish
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.reconcile.compare import Verdict, compare
 from sandbox_router.reconcile.pool import Reconcile, Report
-from sandbox_router.store import Store
+from sandbox_router.store import Store, log
 from sandbox_router.store import items as spelled
 from sandbox_router.table import Test, Update, when
 from tests.sim import test_idle, test_life, test_reconcile
@@ -64,7 +64,7 @@ def _what_a_list_does_not_show_is_gone(patch: Patch) -> None:
                 assert box.server is not None
                 gone = {"outcome": Outcome.GONE.value, "ended_at": 0}
                 self._store._write(Update(spelled.attempt_key(box.id, 1), set=gone))
-                self._store.wish(box, "wish_look", Wish("w", 0), spelled.Entry(0, "x", "running"))
+                self._store.wish(box, "wish_look", Wish("w", 0), log.Entry(0, "x", "running"))
                 self._advance(box.id)
         return report
 
@@ -112,7 +112,7 @@ def _what_was_sealed_is_kept(patch: Patch) -> None:
 
 @mutant("I39", grid("creates", crash=0))
 def _a_state_change_leaves_no_entry(patch: Patch) -> None:
-    real = spelled.Entry
+    real = log.Entry
     patch.setattr(advance, "Entry", lambda at, event, *r, **m: real(at, "x" + event, *r, **m))
 
 

@@ -10,7 +10,8 @@ import pytest
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Change, ClaimLost, Entry, News
-from sandbox_router.store.items import DAY, GUARD_SECONDS, RECORD_DAYS, record_update
+from sandbox_router.store.items import GUARD_SECONDS, record_update
+from sandbox_router.store.log import DAY, DAYS
 from sandbox_router.table import TTL
 from tests.unit.core.build import T, attempt, box, running, s, wish
 from tests.unit.core.stored import CREATED, Shelf, result
@@ -224,7 +225,7 @@ FINISHED = {"state": State.DESTROYED, "attempts": (attempt(1, Outcome.GONE, epoc
 
 def test_a_finished_record_is_kept_thirty_days_and_needs_no_guard(shelf: Shelf) -> None:
     shelf.saved(shelf.claimed(), due_at=None, **FINISHED)
-    end = SECOND + RECORD_DAYS * DAY
+    end = SECOND + DAYS * DAY
     assert shelf.item("SBX#sbx-a")[TTL] == end
     assert shelf.item("SBX#sbx-a", "B#001")[TTL] == end
     assert shelf.item("GUARD#sbx-a") == {}

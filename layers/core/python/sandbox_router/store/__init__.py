@@ -1,21 +1,20 @@
-"""The one store: `store` reads, claims and saves; `items` is the layout, `codec` the spelling."""
+"""The one store: it reads, claims and saves; `items` is its layout, `log` its audit, `codec` its
+spelling.
+"""
 
 from .items import (
-    ORPHAN,
     OUTBOX,
     SHARDS,
     Change,
-    Entry,
     KeyRecord,
-    Logged,
     Result,
     api_key,
     finished,
     kind_of,
-    logged,
     shelf,
     sighting_key,
 )
+from .log import ORPHAN, Entry, Logged, logged
 from .store import ClaimLost, News, Store, Unreadable
 
 __all__ = [

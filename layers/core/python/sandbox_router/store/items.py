@@ -26,7 +26,6 @@ from ..model.sandbox import Sandbox
 from ..model.snapshot import Snapshot
 from ..table import (
     ALWAYS,
-    PK,
     SK,
     TTL,
     Condition,
@@ -41,43 +40,13 @@ from ..table import (
     when,
 )
 from .codec import decode, encode, names
+from .log import DAY, DAYS, Entry
 
 R = TypeVar("R", bound=Record)
-LOG = "LOG#"
 OUTBOX: Key = ("OUTBOX", "A")
-ORPHAN = "orphan.found"
-"""The audit event of an instance of ours that no record had a use for."""
 SHARDS = 16
-DAY = 86_400
-KEY_DAYS, RECORD_DAYS = 1, 30
+KEY_DAYS = 1
 GUARD_SECONDS = 600
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One audit entry: what happened to a sandbox, without values of the client's. instead_of:
-    the pool asked before, of an attempt that is not the first.
-    """
-
-    at: int
-    event: str
-    state: str
-    was: str | None = None
-    reason: str | None = None
-    attempt: int | None = None
-    pool_id: str | None = None
-    request_id: str | None = None
-    instead_of: str | None = None
-
-
-@dataclass(frozen=True)
-class Logged:
-    """An audit entry as it is stored. key: its own, for ever."""
-
-    key: str
-    sandbox_id: str
-    tenant: str
-    entry: Entry
 
 
 @dataclass(frozen=True)
@@ -239,30 +208,6 @@ def attempt_writes(before: Record, after: Record) -> list[Write]:
     return writes
 
 
-def entry_put(box: Record, entry: Entry, number: int, kind: str = "d") -> Put:
-    """An audit entry; `number` tells entries of one claim and millisecond apart."""
-    sort = f"{entry.at:015d}#{box.epoch:06d}{kind}{number:04d}"
-    keep = max(box.expires_at, entry.at) // 1000 + (RECORD_DAYS + 1) * DAY
-    whose = {"sandbox_id": box.id, "tenant": box.tenant}
-    item = {**encode(entry), **whose, "epoch": box.epoch, TTL: keep}
-    return Put((f"{LOG}{box.id}", sort), item)
-
-
-def loose_entry_put(record_id: str, tenant: str, entry: Entry) -> Put:
-    """An audit entry about an instance whose record is not there."""
-    keep = entry.at // 1000 + RECORD_DAYS * DAY
-    item = {**encode(entry), "sandbox_id": record_id, "tenant": tenant, "epoch": 0, TTL: keep}
-    return Put((f"{LOG}{record_id}", f"{entry.at:015d}#{entry.reason}"), item)
-
-
-def logged(item: Item) -> Logged | None:
-    """The audit entry an item is; None for another item. Raises KeyError for half of one."""
-    if not str(item[PK]).startswith(LOG):
-        return None
-    key = f"{item[PK]} {item[SK]}"
-    return Logged(key, str(item["sandbox_id"]), str(item["tenant"]), decode(Entry, item))
-
-
 def key_item(box: Record) -> dict[str, Any]:
     """A fresh idempotency key."""
     return {
@@ -320,7 +265,7 @@ def retention_writes(before: Record, after: Record, now: int) -> list[Write]:
             keep = {TTL: after.expires_at // 1000 + KEY_DAYS * DAY}
             writes.append(Update(_key_of(after), set=keep, when=_owned(after)))
     if finished(after) and not finished(before):
-        end = {TTL: now + RECORD_DAYS * DAY}
+        end = {TTL: now + DAYS * DAY}
         writes.append(Update(record_key(after.id), set=end))
         writes.extend(Update(attempt_key(after.id, a.n), set=end) for a in after.attempts)
         writes.append(Delete((f"GUARD#{after.id}", "A")))

@@ -34,11 +34,9 @@ from .items import (
     COPY,
     FACTS,
     Change,
-    Entry,
     KeyRecord,
     attempt_key,
     attempt_writes,
-    entry_put,
     finished,
     guard_after,
     guard_put,
@@ -49,7 +47,6 @@ from .items import (
     key_record_of,
     key_writes,
     kind_of,
-    loose_entry_put,
     one_write_per_key,
     record_item,
     record_key,
@@ -59,6 +56,7 @@ from .items import (
     shard_of,
     shelf,
 )
+from .log import Entry, entry_put, loose_entry_put
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
