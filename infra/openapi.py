@@ -60,11 +60,13 @@ HEADERS: Mapping[str, tuple[str, Json]] = {
         {"type": "number", "minimum": 0},
     ),
     "RetryAfter": ("Seconds to wait first", {"type": "integer", "minimum": 0}),
-    "Location": ("Path of the sandbox", _TEXT),
+    "Location": ("Path of what is made", _TEXT),
     "IdempotentReplayed": ("An earlier answer to the same key", {"const": "true"}),
     "PreferenceApplied": ("The `Prefer` that was followed", _TEXT),
     "WwwAuthenticate": ("`Bearer`", _TEXT),
 }
+MADE = {"create_sandbox": "id", "take_snapshot": "snapshot_id"}
+"""Operation -> the path parameter that names what it makes."""
 CREATED = {
     "Location": "Location",
     "Idempotent-Replayed": "IdempotentReplayed",
@@ -93,7 +95,7 @@ def document() -> Json:
                 name: {"description": text, "schema": schema}
                 for name, (text, schema) in HEADERS.items()
             },
-            "links": _links(),
+            "links": {name: link for maker in MADE for name, link in _links(maker).items()},
             "securitySchemes": {
                 "bearer": {
                     "type": "http",
@@ -207,8 +209,8 @@ def _responses(row: Http, operation: Operation) -> Json:
             answer["content"] = content
         if events := operation.documented.get("events"):
             answer["content"][sse.KIND] = _events(events)
-        if row.name == "create_sandbox":
-            answer["links"] = {name: {"$ref": f"#/components/links/{name}"} for name in _links()}
+        if names := _links(row.name):
+            answer["links"] = {name: {"$ref": f"#/components/links/{name}"} for name in names}
         found[status] = answer
     for status in _failures(row, operation):
         found[status] = {"$ref": f"#/components/responses/Problem{status}"}
@@ -249,7 +251,7 @@ def _headers(row: Http, status: int) -> Json:
     names = {"X-Request-Id": "RequestId"}
     if row.routed:
         names["X-Router-Overhead-Ms"] = "RouterOverheadMs"
-    if row.name == "create_sandbox":
+    if row.name in MADE:
         names |= CREATED
         if status == 202:
             names["Retry-After"] = "RetryAfter"
@@ -260,15 +262,16 @@ def _referred(names: Mapping[str, str]) -> Json:
     return {name: {"$ref": f"#/components/headers/{kind}"} for name, kind in names.items()}
 
 
-def _links() -> Json:
-    """What can be done with the sandbox of an answer."""
+def _links(maker: str) -> Json:
+    """What can be done with what an operation makes."""
+    parameter = MADE.get(maker)
     return {
         row.operation_id: {
             "operationId": row.operation_id,
-            "parameters": {"id": "$response.body#/id"},
+            "parameters": {parameter: "$response.body#/id"},
         }
         for row in HTTP
-        if row.path.startswith("/v1/sandboxes/{id}") and row.path.count("{") == 1
+        if parameter and re.findall(r"{(\w+)}", row.path) == [parameter]
     }
 
 

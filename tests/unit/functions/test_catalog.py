@@ -21,6 +21,7 @@ from tests.unit.functions.test_edge import given
 from tests.unit.functions.world import Got, World, call, sample
 
 DOCUMENT: dict[str, Any] = json.loads(openapi.FILE.read_text())
+STANDING = {"content-type", "cache-control", "x-content-type-options"}
 
 
 def described(row: catalog.Http) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def conforms(row: catalog.Http, got: Got) -> None:
     answer = resolved(described(row)["responses"][str(got.status)])
     kind = got.headers.get("content-type")
     assert (kind is not None) == ("content" in answer), got.status
+    assert set(got.headers) - {name.lower() for name in answer["headers"]} <= STANDING
     if kind is None:
         return
     schema = answer["content"][kind]["schema"]

@@ -301,3 +301,16 @@ def test_delete_is_202_until_it_is_gone_and_204_ever_after(world: World) -> None
     gone = of("get_snapshot", found)
     assert (gone.status, gone.json["state"]) == (200, "deleted")
     assert world.first.stored() == []
+
+
+def test_the_catalog_says_what_is_captured_and_routing_asks_for_it(world: World) -> None:
+    ability = call("get_provider", path={"kind": "e2b"}).json["abilities"]["snapshots"]
+    assert (ability["contents"], ability["interrupts"]) == (["memory", "disk"], "pause")
+    body = {"provider": {"require": ["snapshots"]}}
+    route = call("route_sandbox", body=body).json
+    assert [one["pool_id"] for one in route["candidates"]] == ["pool-a", "pool-b"]
+    offering(world, None)
+    route = call("route_sandbox", body=body).json
+    assert [one["pool_id"] for one in route["candidates"]] == ["pool-b"]
+    assert [one["reasons"] for one in route["refused"]] == [["ability:snapshots"]]
+    assert call("create_sandbox", body=body).json["pool_id"] == "pool-b"
