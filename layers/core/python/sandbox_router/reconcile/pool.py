@@ -81,18 +81,25 @@ class Reconcile:
 
     def pool(self, pool_id: str) -> Report:
         """One pass; an instance that cannot be dealt with does not keep the others from it, nor a
-        pool the other pools.
+        list the other list, nor a pool the other pools.
         """
         report = Report(pool_id)
+        ends = [self._listed(report, kind) for kind in (Sandbox, Snapshot)]
+        report.complete = all(ends)
+        return report
+
+    def _listed(self, report: Report, kind: type[Record]) -> bool:
+        """Was everything seen that there is of a kind?"""
         try:
-            provider = self._pools.provider(pool_id)
-            ends = [self._list(report, Sandbox, provider)]
-            if isinstance(provider, Snapshots):
-                ends.append(self._list(report, Snapshot, self._captures(provider)))
-            report.complete = all(ends)
+            provider = self._pools.provider(report.pool_id)
+            if kind is Sandbox:
+                return self._list(report, kind, provider)
+            if not isinstance(provider, Snapshots):
+                return True
+            return self._list(report, kind, self._captures(provider))
         except Failure as failure:
             report.failed = failure.code
-        return report
+            return False
 
     def _list(self, report: Report, kind: type[Record], account: Listed) -> bool:
         """Everything an account lists of a kind; did the list come to its end?"""
