@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from tests.sim.blame import telling
-from tests.sim.scenario import NETS, QUIRKS, RIVALS_OF, Scenario, run
+from tests.sim.capturing import CAPTURE, CAPTURE_FAULTS, ENDS, Capturing
+from tests.sim.scenario import NETS, QUIRKS, RIVALS_OF, Scenario
 from tests.sim.world import World
 
 CRASHES = tuple(range(17))
@@ -51,7 +52,7 @@ POWER_FAULTS = (
     *("extend:cut", "extend:lost", "extend:gone", "get:absent", "get:cut get:absent"),
 )
 
-Axes = dict[str, Iterable[Any]]
+Axes = dict[str, tuple[Any, ...]]
 FAMILIES: dict[str, Axes] = {
     "creates": {
         "crash": CRASHES,
@@ -112,6 +113,30 @@ FAMILIES: dict[str, Axes] = {
         "lag_ms": LAGS,
         "idempotent": BOTH,
     },
+    "captures": {
+        "crash": (0, *range(9, 26)),
+        "shot": CAPTURE,
+        "ends": ENDS,
+        "again": (None, 31),
+        "nets": ("writers", "sweep"),
+        "idempotent": BOTH,
+        "shots_ms": (0, 2_500),
+    },
+    "capture ends": {
+        "crash": (0, *range(9, 26)),
+        "shot": CAPTURE[:7],
+        "faults": CAPTURE_FAULTS,
+        "ends": ENDS,
+        "nets": ("writers", "all"),
+        "lag_ms": LAGS,
+    },
+    "capture nets": {
+        "crash": (0, *range(9, 26)),
+        "shot": CAPTURE,
+        "faults": CAPTURE_FAULTS[1:],
+        "nets": ("guard", "reconcile"),
+        "idempotent": BOTH,
+    },
     "lists": {
         "crash": CRASHES,
         "quirk": ("", "ghosts", "early", "pages"),
@@ -132,22 +157,27 @@ FAMILIES: dict[str, Axes] = {
 }
 
 
+KINDS: dict[str, type[Scenario]] = dict.fromkeys(
+    ("captures", "capture ends", "capture nets"), Capturing
+)
+
+
 def everything(family: str) -> Iterator[Scenario]:
     """All of a family."""
+    return chosen(family)
+
+
+def chosen(family: str, stride: int = 1, begin: int = 0, **wanted: Any) -> Iterator[Scenario]:
+    """Every so-manieth of a family, from one on, of those that have these choices."""
     axes = FAMILIES[family]
-    for choice in itertools.product(*axes.values()):
-        yield Scenario(**dict(zip(axes, choice, strict=True)))
-
-
-def chosen(
-    family: str, stride: int, where: Callable[[Scenario], bool] | None = None
-) -> Iterator[Scenario]:
-    """Every so-manieth of a family, of those wanted."""
-    wanted = filter(where, everything(family)) if where else everything(family)
-    return itertools.islice(wanted, 0, None, stride)
+    assert all(choice in axes[name] for name, choice in wanted.items()), wanted
+    some = [(wanted[name],) if name in wanted else axis for name, axis in axes.items()]
+    kind = KINDS.get(family, Scenario)
+    for choice in itertools.islice(itertools.product(*some), begin, None, stride):
+        yield kind(**dict(zip(axes, choice, strict=True)))
 
 
 def told(scenario: Scenario) -> World:
     """Run it; a failure says which it was and what clients saw last."""
     with telling(scenario):
-        return run(scenario)
+        return scenario.run()

@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sandbox_router.model.sandbox import Sandbox
+from sandbox_router.model.snapshot import Snapshot
 from tests.sim import moves, peace
-from tests.sim.moves import CREATE, KEYS, OPS, OTHER, TENANTS, WISHES, Setting
+from tests.sim.moves import (
+    CREATE,
+    KEYS,
+    OPS,
+    OTHER,
+    SHOT_KEYS,
+    SHOT_RIVALS,
+    SHOT_TTLS,
+    TENANTS,
+    WISHES,
+    Setting,
+)
 from tests.sim.scenario import QUIRKS, RIVALS_OF
 
 POOLS = st.sampled_from(["alpha", "beta"])
@@ -27,6 +39,7 @@ class Safety(RuleBasedStateMachine):
         lag_ms=st.sampled_from([0, 5_000]),
         weak=st.booleans(),
         boots_ms=st.sampled_from([0, 3_000]),
+        shots_ms=st.sampled_from([0, 3_000]),
         quirk=st.sampled_from(sorted(QUIRKS)),
         all_nets=st.booleans(),
         seed=st.integers(0, 99),
@@ -38,6 +51,12 @@ class Safety(RuleBasedStateMachine):
         boxes = self.world.boxes()
         assume(boxes)
         found: Sandbox = boxes[pick % len(boxes)]
+        return found
+
+    def one_shot(self, pick: int) -> Snapshot:
+        shots = self.world.shots()
+        assume(shots)
+        found: Snapshot = shots[pick % len(shots)]
         return found
 
     @rule(
@@ -66,6 +85,25 @@ class Safety(RuleBasedStateMachine):
     def wish(self, pick: int, verb: str) -> None:
         moves.wish(self.world, verb, self.one(pick))
 
+    @rule(
+        pick=PICK,
+        key=st.sampled_from(SHOT_KEYS),
+        ttl=st.sampled_from(SHOT_TTLS),
+        wait=st.sampled_from([0.0, 20.0]),
+    )
+    def take(self, pick: int, key: str | None, ttl: int, wait: float) -> None:
+        self.world.take_snapshot(self.one(pick), key, ttl=ttl, wait=wait)
+
+    @rule(pick=PICK)
+    def end_shot(self, pick: int) -> None:
+        shot = self.one_shot(pick)
+        self.world.destroy(shot.id, shot.tenant)
+
+    @rule(pick=PICK, ttl=st.sampled_from([60, 300]))
+    def copy(self, pick: int, ttl: int) -> None:
+        shot = self.one_shot(pick)
+        self.world.create(None, ttl=ttl, of=shot.id, tenant=shot.tenant)
+
     @rule(pick=PICK, what=st.sampled_from(["lose", "stop", "start"]))
     def vendor_acts(self, pick: int, what: str) -> None:
         living = self.world.living()
@@ -76,6 +114,10 @@ class Safety(RuleBasedStateMachine):
     def create_fault(self, pool: str, kind: str) -> None:
         moves.fault(self.world, pool, "create", kind)
 
+    @rule(pool=POOLS, kind=st.sampled_from(CREATE))
+    def capture_fault(self, pool: str, kind: str) -> None:
+        moves.fault(self.world, pool, "capture", kind)
+
     @rule(pool=POOLS, op=st.sampled_from(OPS), kind=st.sampled_from(OTHER))
     def other_fault(self, pool: str, op: str, kind: str) -> None:
         moves.fault(self.world, pool, op, kind)
@@ -84,7 +126,7 @@ class Safety(RuleBasedStateMachine):
     def crash(self, after: int) -> None:
         self.world.crash_at = self.world.ticks + after
 
-    @rule(name=st.sampled_from(RIVALS_OF), after=st.integers(1, 12))
+    @rule(name=st.sampled_from((*RIVALS_OF, *SHOT_RIVALS)), after=st.integers(1, 12))
     def rival(self, name: str, after: int) -> None:
         moves.rivalled(self.world, name, after)
 

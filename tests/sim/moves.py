@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox_router.model.record import Record
 from sandbox_router.model.sandbox import Sandbox
+from sandbox_router.model.snapshot import Snapshot
+from sandbox_router.store.items import record_key
 from tests.fakes.account import Box
+from tests.fakes.provider import Shot
 from tests.fakes.weak import Weak
+from tests.sim.captures import named
 from tests.sim.scenario import Scenario, quirked, rival
 from tests.sim.table import FastTable
-from tests.sim.world import TENANT, World
+from tests.sim.world import DEPLOYMENT, TENANT, World
 
 CREATE = (
     *("ok", "ok", "lost", "cut", "late", "slow", "twice", "brief"),
@@ -22,7 +27,10 @@ OTHER = (
     *("kept", "ending", "skipped"),
 )
 HIDES, KEEPS = {"absent", "hidden", "gone"}, {"kept", "ending"}
-OPS = ("destroy", "get", "find", "pause", "resume", "extend", "instances")
+OPS = (
+    *("destroy", "get", "find", "pause", "resume", "extend", "instances"),
+    *("find_capture", "get_capture", "destroy_capture", "captures"),
+)
 WEAK: Mapping[str, Any] = {
     "lag_ms": 1_000,
     "contended": 0.05,
@@ -31,6 +39,9 @@ WEAK: Mapping[str, Any] = {
     "short": 0.2,
 }
 KEYS = ("k1", "k2", None)
+SHOT_KEYS, SHOT_TTLS = ("s1", "s2", None), (45, 300)
+SHOT_RIVALS = ("take", "untake", "31 take", "31 untake")
+"""What a second process does to snapshots, as `RIVALS_OF` says of sandboxes."""
 TENANTS = (TENANT, TENANT, "other")
 Wish = Callable[[World, Sandbox], Any]
 WISHES: Mapping[str, Wish] = {
@@ -55,6 +66,7 @@ class Setting:
     lag_ms: int = 0
     weak: bool = False
     boots_ms: int = 0
+    shots_ms: int = 0
     quirk: str = ""
     all_nets: bool = False
     seed: int = 0
@@ -72,7 +84,7 @@ def begun(setting: Setting) -> World:
         nets=frozenset(nets),
     )
     for provider in world.providers.values():
-        provider.boots_ms = setting.boots_ms
+        provider.boots_ms, provider.captures_ms = setting.boots_ms, setting.shots_ms
         quirked(provider, setting.quirk)
     return world
 
@@ -86,12 +98,14 @@ def fault(world: World, pool: str, op: str, kind: str) -> None:
     """
     faults = world.providers[pool].faults
     coming = {each for script in faults.values() for each in script}
-    hidden = coming & HIDES or any(box.missing_since for box in world.boxes())
-    hides = kind in HIDES and op in ("get", "pause", "resume", "extend")
+    hidden = coming & HIDES or any(record.missing_since for record in world.records())
+    hides = kind in HIDES and op in ("get", "pause", "resume", "extend", "get_capture")
     if (hides and (hidden or coming & KEEPS)) or (kind in KEEPS and hidden):
         kind = "cut"
     if kind == "twice" and "reconcile" not in world.nets:
         kind = "lost"
+    if kind in ("twice", "brief") and op == "capture":
+        kind = "failed"
     if kind == "gone" and op not in ("pause", "resume", "extend"):
         kind = "cut"
     world.providers[pool].script(op, kind)
@@ -112,7 +126,24 @@ def happens(world: World, what: str, instance: Box) -> None:
 
 def rivalled(world: World, name: str, after: int) -> None:
     """A second process will act, so many port calls from now."""
-    world.rival = (world.ticks + after, rival(world, Scenario(rival=name)))
+    act = _shot_rival if name in SHOT_RIVALS else rival
+    world.rival = (world.ticks + after, act(world, Scenario(rival=name)))
+
+
+def _shot_rival(world: World, scenario: Scenario) -> Callable[[], None]:
+    pause, _, what = scenario.rival.rpartition(" ")
+    process = world.process()
+
+    def act() -> None:
+        world.clock.sleep(float(pause or 0))
+        if what == "take":
+            for box in world.boxes():
+                world.take_snapshot(box, ttl=SHOT_TTLS[1], router=process)
+        else:
+            for shot in world.shots():
+                world.destroy(shot.id, shot.tenant, process)
+
+    return act
 
 
 def storm(world: World, op: str, count: int) -> None:
@@ -124,14 +155,24 @@ def storm(world: World, op: str, count: int) -> None:
             world.weak.writes.extend(["contended"] * count)
 
 
-def forgotten(world: World, box: Sandbox) -> None:
-    """A finished sandbox's record is lost, and its instance turns out to live: nobody knows it."""
+def forgotten(world: World, record: Record) -> None:
+    """A finished record is lost, and what it was of turns out to be there: nobody knows it."""
     if "reconcile" not in world.nets or not isinstance(world.memory, FastTable):
         return
-    for item in world.memory.partition(f"SBX#{box.id}"):
+    for item in world.memory.partition(record_key(record.id)[0]):
         world.memory.replace((str(item["pk"]), str(item["sk"])), None)
-    for provider in world.providers.values():
-        for instance in provider.boxes.values():
-            if instance.order.tags["constal-sandbox-id"] == box.id and instance.dead_at:
-                instance.dead_at, instance.deleted_by_us = None, False
-                return
+    made = _shots_of(world, record) if isinstance(record, Snapshot) else _boxes_of(world, record)
+    for each in made:
+        if each.dead_at:
+            each.dead_at, each.deleted_by_us = None, False
+            return
+
+
+def _boxes_of(world: World, record: Record) -> Iterable[Box | Shot]:
+    boxes = (box for vendor in world.providers.values() for box in vendor.boxes.values())
+    return (box for box in boxes if box.order.tags["constal-sandbox-id"] == record.id)
+
+
+def _shots_of(world: World, record: Record) -> Iterable[Box | Shot]:
+    shots = (shot for vendor in world.providers.values() for shot in vendor.shots.values())
+    return (shot for shot in shots if named(DEPLOYMENT, shot) == record.id)

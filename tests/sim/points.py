@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.sim.grid import everything, told
+from tests.sim.grid import chosen, told
 from tests.sim.scenario import Scenario
 
 LIVES: Mapping[str, Mapping[str, Any]] = {
     "creates": {"retry": None, "destroy": None, "env": False},
     "destroys": {"alpha": "ok", "destroy": 0, "lag_ms": 0},
     "power": {"destroy": None, "nets": "writers", "boots_ms": 0},
+    "captures": {"again": None, "nets": "writers"},
+    "capture ends": {"shot": "ok", "nets": "writers", "lag_ms": 0},
     "vendors": {"alpha": "ok", "destroy": 0, "power": "", "lag_ms": 0},
 }
 """Families whose lives are taken, and which of them: those that differ in what vendors do."""
@@ -20,8 +22,7 @@ LIVES: Mapping[str, Mapping[str, Any]] = {
 
 def lives(family: str) -> list[Scenario]:
     """Lives of a family in which no process dies."""
-    wanted = {"crash": 0, **LIVES[family]}.items()
-    return [s for s in everything(family) if all(getattr(s, k) == v for k, v in wanted)]
+    return list(chosen(family, crash=0, **LIVES[family]))
 
 
 def deaths(life: Scenario) -> Iterator[Scenario]:

@@ -8,9 +8,16 @@ from tests.sim.grid import FAMILIES, told
 from tests.sim.points import LIVES, deaths, lives
 from tests.sim.scenario import Scenario
 
-STRIDES = {"creates": 7, "destroys": 5, "power": 7, "vendors": 3}
+STRIDES = {
+    "creates": 9,
+    "destroys": 5,
+    "power": 7,
+    "captures": 23,
+    "capture ends": 5,
+    "vendors": 3,
+}
 """`make test` takes every so-manieth life, with all of its port calls; `make sim` all lives."""
-VENDORS = ("alpha", "faults", "power", "quirk")
+VENDORS = ("alpha", "faults", "power", "quirk", "shot")
 """What vendors do: each of it is met at every port call, even in `make test`."""
 
 

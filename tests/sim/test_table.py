@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox_router.table import Write
+from sandbox_router.table import Item, Key, Write
 from tests.fakes.table import MemoryTable
 from tests.sim import world
 from tests.sim.lives import live
@@ -31,6 +31,11 @@ class Both(FastTable):
         assert failures[0] == failures[1]
         if failures[0] is not None:
             super().write(*writes)
+
+    def replace(self, key: Key, item: Item | None) -> None:
+        super().replace(key, item)
+        if self.slow.get(key) != item:  # not by a write: an expiry, a loss
+            self.slow.replace(key, item)
 
     def query(self, *args: Any, **named: Any) -> Any:
         found = super().query(*args, **named)

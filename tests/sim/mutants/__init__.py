@@ -1,6 +1,6 @@
 """Seeded faults of the core, each with the promises it breaks and the selection that finds it."""
 
-from tests.sim.mutants import answers, attempts, claims, ends, others, vendors
+from tests.sim.mutants import answers, attempts, captures, claims, ends, others, vendors
 from tests.sim.mutants.seeding import MUTANTS, Hunt, Mutant
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Mutant",
     "answers",
     "attempts",
+    "captures",
     "claims",
     "ends",
     "others",

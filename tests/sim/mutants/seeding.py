@@ -32,8 +32,7 @@ def grid(family: str, stride: int = 97, **wanted: Any) -> Hunt:
     """Scenarios of the grid that have these choices."""
 
     def hunt() -> None:
-        fits = wanted.items()
-        for one in chosen(family, stride, lambda s: all(getattr(s, k) == v for k, v in fits)):
+        for one in chosen(family, stride, **wanted):
             told(one)
 
     hunt.__name__ = " ".join([family, *(f"{k}={v!r}" for k, v in wanted.items())])
