@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sandbox_router.model.failure import Conflicted, Rejected, Unknown
@@ -21,6 +21,7 @@ class Shot:
     born_at: int
     ready_at: int
     fails: bool = False
+    late: bool = False
     dead_at: int | None = None
     deleted_by_us: bool = False
 
@@ -52,6 +53,7 @@ class FakeProvider(FakeAccount):
     captures_page: int = 100
     captures_stop: bool = False
     captures_held: bool = True
+    on_capture: Callable[[str], None] = lambda name: None
     shots: dict[str, Shot] = field(default_factory=dict)
 
     def stored(self) -> list[Shot]:
@@ -59,6 +61,7 @@ class FakeProvider(FakeAccount):
         return [shot for shot in self.shots.values() if shot.alive(self.clock.now())]
 
     def capture(self, instance_id: str, name: str, contents: str, *, timeout: float) -> Capture:
+        self.on_capture(name)
         fault = self._called("capture", name)
         source = self._there(instance_id)
         known = next(self._under(instance_id, name), None) if self.captures_repeat else None
@@ -129,6 +132,7 @@ class FakeProvider(FakeAccount):
             born_at=born,
             ready_at=born + self.captures_ms,
             fails=fault == "failed",
+            late=fault == "late",
         )
         self.shots[shot.id] = shot
         return shot

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sandbox_router.model.sandbox import EDGES, Sandbox, State
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.table import Delete, Item, Put, Update, Write
 from tests.fakes.account import Box
 from tests.fakes.clock import FakeClock
 from tests.fakes.provider import FakeProvider
-from tests.sim.audit import check_entries
+from tests.sim.audit import EDGES, RECORDS, check_entries
 from tests.sim.history import Event
 from tests.sim.table import FastTable
 
@@ -38,16 +38,18 @@ class Watcher:
                 self._seen["secrets were sealed for the background"] += 1
             if not isinstance(write, Update) or old is None:
                 continue
-            if write.key[0].startswith("SBX#") and write.key[1] == "A":
+            if not write.key[0].startswith(RECORDS):
+                continue
+            if write.key[1] == "A":
                 self._record(write, old)
-            elif write.key[0].startswith("SBX#"):
+            else:
                 self._attempt(write, old)
 
     def _record(self, write: Update, old: Item) -> None:
         new = write.set
         self._seen["secrets were sealed for the background"] += bool(new.get("sealed"))
         state = str(new.get("state", old["state"]))
-        if state == "destroyed" != old["state"]:
+        if state in ("destroyed", "deleted") and state != old["state"]:
             attempts = [i for i in self._table.partition(write.key[0]) if i["sk"] != "A"]
             known = [i for i in attempts if i.get("instance_id") and i["outcome"] != "gone"]
             assert not known, "I16: destroyed before it was gone"
@@ -71,8 +73,9 @@ class Watcher:
             assert isinstance(window, int)
             assert self._clock.now() >= window, "I11: forgotten while it may still be born"
         if old["outcome"] == "gone" and outcome in ("created", "adopted"):
-            vendor = self._vendors[str(old["pool_id"])].boxes[str(write.set["instance_id"])]
-            assert vendor.alive(self._clock.now()), "I16: what is gone was brought back"
+            vendor, id_ = self._vendors[str(old["pool_id"])], str(write.set["instance_id"])
+            made = vendor.boxes.get(id_) or vendor.shots[id_]
+            assert made.alive(self._clock.now()), "I16: what is gone was brought back"
 
 
 def check_record(box: Sandbox, vendors: Mapping[str, FakeProvider], now: int) -> None:
@@ -110,7 +113,7 @@ def check_edges(items: Iterable[Item]) -> None:
     """I15: the audit trail walks along the table of edges."""
     for item in items:
         if item.get("event") == "state":
-            was, now = State(str(item["was"])), State(str(item["state"]))
+            was, now = str(item["was"]), str(item["state"])
             assert now in EDGES[was], f"{was} -> {now}"
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["invoke", "ok", "fail", "info", "seen", "alive"]
+BEGIN = ("create", "snapshot")
+"""What begins a record, once per key."""
 LAST = 12
 """Events of a trace that tell a failure."""
 
@@ -58,7 +60,7 @@ def _faults(history: Sequence[Event]) -> Iterator[Fault]:
     keyed: dict[tuple[str, str], list[tuple[Event, Event]]] = defaultdict(list)
     for event in history:
         begun = invoked.get(event.call)
-        if event.kind in ("ok", "fail") and event.op == "create" and begun and begun.key:
+        if event.kind in ("ok", "fail") and event.op in BEGIN and begun and begun.key:
             keyed[begun.tenant, begun.key].append((begun, event))
     final = {e.sandbox: e.state for e in history if e.kind == "seen"}
     for (tenant, key), answers in keyed.items():
@@ -126,7 +128,7 @@ def _acknowledged(history: Sequence[Event], final: dict[str | None, str | None])
         if event.op != "destroy" or event.kind != "ok":
             continue
         state = final.get(event.sandbox, "destroyed")
-        if state not in ("destroyed", "failed", "lost"):
+        if state not in ("destroyed", "failed", "lost", "deleted"):
             yield f"I18: {event.sandbox} was destroyed and is {state}", {event.sandbox}
 
 
@@ -139,7 +141,7 @@ def _at_the_end(
     alive = [e for e in history if e.kind == "alive"]
     final = {e.sandbox: e.state for e in history if e.kind == "seen"}
     for event in alive:
-        if final.get(event.sandbox, "running") not in ("running", "paused"):
+        if final.get(event.sandbox, "running") not in ("running", "paused", "creating", "ready"):
             yield (
                 f"I3: {event.sandbox} is {final[event.sandbox]}, {event.instance} lives",
                 {event.sandbox},

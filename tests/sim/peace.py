@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sandbox_router.model.sandbox import State
+from sandbox_router.model.snapshot import Snapshot, SnapshotState
 from tests.fakes.weak import Weak
+from tests.sim import captures
 from tests.sim.scenario import LEASE_MS, SWEEP_MS, WINDOW_MS
-from tests.sim.world import WRITERS, World
+from tests.sim.world import DEPLOYMENT, WRITERS, World
 
 SOON_MS = LEASE_MS + 2 * SWEEP_MS + 60_000
 """After the last fault: a lease to its end, a sweep, the longest pause between two destroys."""
@@ -43,11 +47,29 @@ def in_time(world: World) -> None:
         quiet = box.lease_until <= now and (box.due_at is None or box.due_at > now - SOON_MS)
         assert quiet, "a lease or a due date that nobody saw to"
 
+    for shot in world.shots():
+        _shot_in_time(world, shot, wished)
+
+
+def _shot_in_time(world: World, shot: Snapshot, wished: Collection[str | None]) -> None:
+    """A capture that something lives of is there until that ends: its vendor keeps it."""
+    now = world.clock.now()
+    if captures.held(world.providers, shot.capture_id):
+        return
+    captures.check_quiet(shot, DEPLOYMENT, world.providers)
+    if shot.wish_destroy is not None or shot.id in wished or now >= shot.expires_at + SOON_MS:
+        assert shot.over, f"I18: {shot.state} after a destroy or its deadline"
+    assert shot.state is not SnapshotState.DELETING, "deleting long after the last fault"
+    late = now >= shot.create_until + SOON_MS
+    assert shot.state is not SnapshotState.CREATING or not late, "creating after its deadline"
+    quiet = shot.lease_until <= now and (shot.due_at is None or shot.due_at > now - SOON_MS)
+    assert quiet, "a lease or a due date that nobody saw to"
+
 
 def to_the_end(world: World) -> None:
     """Every deadline passes; nothing is left, anywhere."""
-    horizon = max((b.expires_at for b in world.boxes()), default=0) - world.clock.now()
+    horizon = max((r.expires_at for r in world.records()), default=0) - world.clock.now()
     world.settle(max(horizon, 0) + 2 * WINDOW_MS)
-    if world.living() and "reconcile" in world.nets:
+    if (world.living() or world.stored()) and "reconcile" in world.nets:
         world.run_until(world.clock.now() + FOUND_MS)
     world.check_end()

@@ -76,10 +76,14 @@ class Scenario:
     ttl: int = 120
     wait: float = 20.0
 
+    def run(self) -> World:
+        """Run to the end and check everything."""
+        return run(self)
+
 
 def run(scenario: Scenario) -> World:
-    """Run to the end and check everything."""
-    world = _world(scenario)
+    """A sandbox's life: created, created again, wished for, destroyed."""
+    world = prepared(scenario)
     world.create(env=scenario.env, ttl=scenario.ttl, wait=scenario.wait)
     world.check()
     if scenario.quirk == "pages":  # a list of one has one page
@@ -100,7 +104,8 @@ def run(scenario: Scenario) -> World:
     return world
 
 
-def _world(scenario: Scenario) -> World:
+def prepared(scenario: Scenario) -> World:
+    """A world in which the scenario's faults, deaths and rivals are to come."""
     world = World(
         idempotent=scenario.idempotent,
         lag_ms=scenario.lag_ms,
@@ -202,12 +207,13 @@ def finish(world: World, nets: str) -> None:
             world.run_until(world.clock.now() + TWIN_MS)
         world.check_end()
         return
-    deadlines = [box.expires_at for box in world.boxes()]
+    deadlines = [record.expires_at for record in world.records()]
     last = max(deadlines, default=world.clock.now()) + BOUNDS_MS[nets] + WINDOW_MS
     world.run_until(last + 2 * LEASE_MS)
     if nets == "guard":
         world.settle()
     assert world.living() == [], f"{nets} alone left an instance"
+    assert world.stored() == [], f"{nets} alone left a capture"
     world.check_answers()
     world.check_edges()
 
@@ -216,7 +222,8 @@ def check_instances(world: World, scenario: Scenario) -> None:
     """I9, I18: how long each instance lived, past its deadline or an acknowledged destroy."""
     expiries = {box.id: box.expires_at for box in world.boxes()}
     deadlines = dict(expiries)
-    acknowledged = [e for e in world.history if (e.kind, e.op) == ("ok", "destroy")]
+    told = [e for e in world.history if (e.kind, e.op) == ("ok", "destroy")]
+    acknowledged = [event for event in told if event.sandbox in deadlines]
     if scenario.nets in ("writers", "all", "sweep"):
         unknown = 0 if scenario.alpha == "ok" else FAULT_MS
         for event in acknowledged:

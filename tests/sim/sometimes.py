@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.router import Router
+from sandbox_router.store import ORPHAN
 from sandbox_router.table import Item, Lost, Put, Update, Write
 from tests.fakes.provider import FakeProvider
 
@@ -55,6 +56,15 @@ EVERY = frozenset(
         "a settled answer was replayed",
         "a starting sandbox was replayed",
         "a key was reused with another body",
+        "a snapshot was ready",
+        "a snapshot failed",
+        "a snapshot expired",
+        "a snapshot was destroyed while it was made",
+        "a snapshot's capture never appeared",
+        "a late capture was destroyed",
+        "a sandbox was made of a snapshot",
+        "a capture was held by what was made of it",
+        "reconcile destroyed an orphan capture",
     }
 )
 
@@ -159,6 +169,8 @@ def told(
 def _entry(item: Item, seen: Seen) -> None:
     """What an audit entry says happened."""
     event, was, reason = item.get("event"), item.get("was"), item.get("reason")
+    if event == ORPHAN and str(item["pk"]).startswith("LOG#snap-"):
+        seen["reconcile destroyed an orphan capture"] += 1
     if event == "attempt.adopted":
         seen["an attempt was adopted"] += 1
     if event != "state":

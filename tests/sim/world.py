@@ -10,48 +10,47 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-import json
 import random
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from sandbox_router.lifecycle.create import CreateRequest
-from sandbox_router.lifecycle.once import Reply
-from sandbox_router.model.failure import Failure, KeyReused, StoreBusy
+from sandbox_router.model.failure import Failure
+from sandbox_router.model.naming import captured
+from sandbox_router.model.record import Record
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
-from sandbox_router.model.spec import Cargo, Spec
+from sandbox_router.model.snapshot import Snapshot
 from sandbox_router.ports import Order, Table
 from sandbox_router.router import Router
-from sandbox_router.store import Store, Unreadable
+from sandbox_router.store import Store, Unreadable, kind_of
 from tests.fakes.account import Box
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.ids import FakeIds
 from tests.fakes.objects import MemoryObjects
-from tests.fakes.provider import FakeProvider
+from tests.fakes.provider import FakeProvider, Shot
 from tests.fakes.queue import MemoryQueue
 from tests.fakes.vault import FakeVault
 from tests.fakes.weak import Weak
-from tests.sim import audit, checks, history, sometimes
-from tests.sim.history import Event
+from tests.sim import audit, captures, checks, history, sometimes
+from tests.sim.client import TENANT, Clients
 from tests.sim.process import SHAPE, Crash, FakePools, TickingQueue, TickingTable, profile
 from tests.sim.race import Race
 from tests.sim.table import FastTable, expired_guards
 
-TENANT = "acme"
+DEPLOYMENT = "deployment-1"
 SWEEP_MS, RECONCILE_MS, GUARD_MS = 60_000, 300_000, 90_000
 STILL = 500
 """Steps in one moment: more of them have no end."""
 LATE_MS = 5_000
 """How long after its deadline an instance may live when nothing is broken."""
+R = TypeVar("R", bound=Record)
 WRITERS = frozenset({"queue", "sweep"})
 MemoryTable = FastTable
 """The table of a world; a test puts another driver here."""
 
 
-class World:
+class World(Clients):
     """A deployment with its vendors, its clients' history and a process that can die.
 
     nets: `queue`: what writers send arrives; `sweep`, `reconcile`, `guard`: those nets. What the
@@ -72,6 +71,7 @@ class World:
         nets: frozenset[str] = WRITERS,
     ) -> None:
         World.latest = self
+        super().__init__()
         self.clock = FakeClock()
         self.queue = MemoryQueue(self.clock)
         self.memory, self.objects = MemoryTable(), MemoryObjects()
@@ -86,8 +86,6 @@ class World:
         self.race: Race | None = None
         self.ticks = self.crashes = self.rivals = self._stands = self._stood_at = 0
         self.points: list[str] = []
-        self.answers: list[tuple[str, Reply]] = []
-        self.history: list[Event] = []
         self.sometimes: Counter[str] = Counter()
         self.providers = {
             name: FakeProvider(
@@ -98,6 +96,8 @@ class World:
                 limits=limits,
                 tick=self.tick,
                 on_create=self._intent_exists,
+                on_capture=self._shot_is_intended,
+                captures_repeat=idempotent,
             )
             for name in names
         }
@@ -107,8 +107,7 @@ class World:
         self.nets = nets
         self.swept_at = self.reconciled_at = self.guarded_at = START
         self._within = self._sweeping = False
-        self._calls = itertools.count(1)
-        self._cache: dict[str, Sandbox] = {}
+        self._cache: dict[str, Record] = {}
         self._checked: object = None
         self._streamed: list[str] = []
         self._fast = isinstance(self.memory, FastTable)
@@ -137,7 +136,7 @@ class World:
             objects=self.objects,
             clock=self.clock,
             ids=self.ids,
-            deployment="deployment-1",
+            deployment=DEPLOYMENT,
             pepper=Secret("pepper"),
         )
         return sometimes.watched(router, self.sometimes)
@@ -174,6 +173,13 @@ class World:
             "I7: an instance is created that no stored attempt names"
         )
 
+    def _shot_is_intended(self, name: str) -> None:
+        """I7: the same, before every capture."""
+        page = self.memory.query(None, f"SNAP#{captured(DEPLOYMENT, name)}")
+        assert name in {item.get("identity") for item in page.items}, (
+            "I7: a capture is taken that no stored attempt names"
+        )
+
     def guarded(self, call: Callable[[], Any]) -> Any:
         """Run in the process; when it dies, boot the next one."""
         try:
@@ -181,92 +187,6 @@ class World:
         except Crash:
             self.boot()
             return None
-
-    def create(
-        self,
-        key: str | None = "k1",
-        *,
-        ttl: int = 120,
-        wait: float = 20.0,
-        env: bool = False,
-        tenant: str = TENANT,
-        idle: int | None = None,
-        router: Router | None = None,
-    ) -> Reply | None:
-        """A client's create; None when the process died or the failure was raised."""
-        spec = Spec(SHAPE, ttl_seconds=ttl, env_names=("TOKEN",) if env else (), idle_seconds=idle)
-        cargo = Cargo({"TOKEN": Secret("CANARY-1")}) if env else Cargo()
-        body = f"{ttl}" if idle is None else f"{ttl} {idle}"
-        request = CreateRequest(spec, body.encode(), "req-1", cargo, key)
-        call, before = next(self._calls), (self._vendor_calls(), self._version())
-        self._note("invoke", "create", call, tenant=tenant, key=key, body=body)
-        process = router or self.router
-        try:
-            reply = self.guarded(lambda: process.create(tenant, request, wait_seconds=wait))
-        except Failure as failure:
-            self.sometimes["the store was busy"] += isinstance(failure, StoreBusy)
-            if isinstance(failure, KeyReused):
-                self.sometimes["a key was reused with another body"] += 1
-                self._untouched(before, "I4: a refused body reached somebody")
-            reply = Reply(failure.status, failure.code)
-        if not isinstance(reply, Reply):
-            self._note("info", "create", call)
-            return None
-        self.answers.append((key or "", reply))
-        self._answered(call, reply)
-        if reply.replayed and reply.status < 300:
-            which = "settled answer" if reply.status == 201 else "starting sandbox"
-            self.sometimes[f"a {which} was replayed"] += 1
-        settled = [e for e in self.history if e.answer == reply.body and e.status == 201]
-        if reply.status == 201 and len(settled) > 1 and not self._within:
-            self._untouched(before, "I5: a replay did something")
-        return reply
-
-    def _answered(self, call: int, reply: Reply) -> None:
-        good = reply.status < 300
-        told = json.loads(reply.body) if good else {}
-        self._note(
-            "ok" if good else "fail",
-            "create",
-            call,
-            status=reply.status,
-            sandbox=reply.record_id,
-            instance=told.get("instance_id"),
-            state=told.get("state") or ("reused" if reply.body == KeyReused.code else None),
-            answer=reply.body if reply.status == 201 else "",
-        )
-
-    def _untouched(self, before: tuple[int, object], fault: str) -> None:
-        if self.race is None and self.rival is None and not self.rivals:
-            assert before == (self._vendor_calls(), self._version()), fault
-
-    def _note(self, kind: history.Kind, op: str, call: int = 0, **more: Any) -> None:
-        self.history.append(Event(kind, op, self.clock.now() / 1000, call, **more))
-
-    def _vendor_calls(self) -> int:
-        return sum(len(provider.calls) for provider in self.providers.values())
-
-    def _version(self) -> object:
-        return getattr(self.memory, "version", None)
-
-    def destroy(self, sandbox_id: str, tenant: str = TENANT, router: Router | None = None) -> None:
-        """A client's destroy; failures are the client's to retry."""
-        process, call = router or self.router, next(self._calls)
-        self._note("invoke", "destroy", call, tenant=tenant, sandbox=sandbox_id)
-        kind: history.Kind = "info"
-        with contextlib.suppress(Failure):
-            done = self.guarded(lambda: process.destroy(tenant, sandbox_id))
-            kind = "info" if done is None else "ok"
-        self._note(kind, "destroy", call, sandbox=sandbox_id)
-
-    def asked(self, call: Callable[[], Any]) -> None:
-        """A client's call whose failure is the client's to retry."""
-        try:
-            self.guarded(call)
-        except StoreBusy:
-            self.sometimes["the store was busy"] += 1
-        except Failure:
-            pass
 
     def step(self) -> None:
         """The worker's next thing: a message that is due, a sweep, or time passes."""
@@ -333,27 +253,43 @@ class World:
     def settle(self, horizon_ms: int = 1_500_000) -> None:
         """Go on until every record is finished, at most this long."""
         end = self.clock.now() + horizon_ms
-        while self.clock.now() < end and any(b.due_at is not None for b in self.boxes()):
+        while self.clock.now() < end and any(r.due_at is not None for r in self.records()):
             self.step()
             self.check()
 
     def boxes(self) -> list[Sandbox]:
-        """Every record as it is stored."""
+        """Every record of a sandbox as it is stored."""
+        return self._records(Sandbox)
+
+    def shots(self) -> list[Snapshot]:
+        """Every record of a snapshot as it is stored."""
+        return self._records(Snapshot)
+
+    def records(self) -> list[Record]:
+        """Both."""
+        return [*self.boxes(), *self.shots()]
+
+    def _records(self, kind: type[R]) -> list[R]:
         if not self._fast:
-            ids = [str(i["id"]) for i in self.memory.items() if str(i["pk"]).startswith("SBX#")
-                   and i["sk"] == "A"]  # fmt: skip
-            return [box for id_ in ids if (box := self._loaded(id_)) is not None]
+            self._cache.clear()
+            self.memory.changed = {str(item["pk"]) for item in self.memory.items()}
         for pk in self.memory.changed:
             self._cache.pop(pk, None)
-            if pk.startswith("SBX#") and (box := self._loaded(pk.removeprefix("SBX#"))):
-                self._cache[pk] = box
+            prefix, _, record_id = pk.partition("#")
+            if prefix in ("SBX", "SNAP") and (record := self._loaded(record_id)):
+                self._cache[pk] = record
         self.memory.changed.clear()
-        return [self._cache[pk] for pk in sorted(self._cache)]
+        return [each for _, each in sorted(self._cache.items()) if isinstance(each, kind)]
 
-    def _loaded(self, id_: str) -> Sandbox | None:
+    def _loaded(self, record_id: str) -> Record | None:
         with contextlib.suppress(Unreadable):
-            return Store(self.memory, self.clock, self.ids).load(Sandbox, id_)
+            store = Store(self.memory, self.clock, self.ids)
+            return store.load(kind_of(record_id), record_id)
         return None
+
+    def stored(self) -> list[Shot]:
+        """Every capture that exists now, anywhere."""
+        return [shot for provider in self.providers.values() for shot in provider.stored()]
 
     def living(self) -> list[Box]:
         """Every instance that runs now, anywhere."""
@@ -367,23 +303,30 @@ class World:
         self._checked = now
         for box in self.boxes():
             checks.check_record(box, self.providers, self.clock.now())
+        for shot in self.shots():
+            captures.check_record(shot, self.providers, self.clock.now())
 
     def check_end(self) -> None:
         """What holds when nothing is left to do."""
         assert self.living() == [], "I8: an instance outlived its record"
-        for box in self.boxes():
-            assert box.state.terminal, f"I18: {box.state} for ever"
-            assert box.settled, "finished with an attempt open"
+        assert self.stored() == [], "I8: a capture outlived its record"
+        for record in self.records():
+            assert record.over, f"I18: {record.state} for ever"
+            assert record.settled, "finished with an attempt open"
         self.check_answers()
         self.check_edges()
         if self._fast:
-            for box in self.boxes():
-                audit.check_trail(self.memory, box)
-            checks.check_calls(self.boxes(), self.providers, self.crashes + self.rivals)
+            for record in self.records():
+                audit.check_trail(self.memory, record)
+            upsets = self.crashes + self.rivals
+            checks.check_calls(self.boxes(), self.providers, upsets)
+            captures.check_calls(self.providers, upsets)
 
     def check_answers(self) -> None:
         """I1-I6, from what clients saw."""
-        self.history.extend(checks.final(self.boxes(), self.living(), self.clock.now() / 1000))
+        now = self.clock.now() / 1000
+        self.history.extend(checks.final(self.boxes(), self.living(), now))
+        self.history.extend(captures.final(self.shots(), self.stored(), now))
         history.check(self.history)
 
     def check_edges(self) -> None:
@@ -394,6 +337,7 @@ class World:
         """The situations this life was in."""
         log = [item for item in self.memory.items() if str(item["pk"]).startswith("LOG#")]
         sometimes.told(self.boxes(), log, self.providers.values(), self.sometimes)
+        captures.told(self.shots(), self.providers, self.sometimes)
         return self.sometimes
 
 
