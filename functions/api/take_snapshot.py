@@ -28,5 +28,5 @@ def handler(call: Call, body: SnapshotBody, headers: CreateHeaders) -> Answer:
     wait = WAIT if headers.wait is None else headers.wait
     router = wiring.router()
     reply = router.take_snapshot(call.tenant, call.sandbox_id, request, wait_seconds=wait)
-    above = call.place.removesuffix(f"/sandboxes/{call.sandbox_id}/snapshots")
+    above, _, _ = call.place.rpartition("/sandboxes/")
     return begun(reply, f"{above}/snapshots", headers.wait)

@@ -10,7 +10,7 @@ import pytest
 from functions import catalog
 from sandbox_router.model.failure import Gone
 from tests.unit.functions.test_catalog import conforms
-from tests.unit.functions.world import Got, World, call, on
+from tests.unit.functions.world import Got, World, call, event, invoke, on
 
 NONE = "snap-" + "a" * 26
 
@@ -211,9 +211,10 @@ def test_one_that_is_not_ready_or_no_more_is_409(world: World, operation: str) -
     of("destroy_snapshot", ended)
     expired = world.captured(sandbox_id, ttl_seconds=60)
     world.clock.sleep(61)
-    for found in (ended, expired):
+    for found, why in ((ended, "is deleted"), (expired, "has expired")):
         got = call(operation, body={"snapshot_id": found})
         assert (got.status, got.code, got.json["retryable"]) == (409, "not_running", False)
+        assert got.json["detail"] == f"the snapshot {why}"
     assert len(world.first.boxes) == 1
 
 
@@ -301,6 +302,45 @@ def test_delete_is_202_until_it_is_gone_and_204_ever_after(world: World) -> None
     gone = of("get_snapshot", found)
     assert (gone.status, gone.json["state"]) == (200, "deleted")
     assert world.first.stored() == []
+
+
+def test_one_that_is_deleted_before_it_is_taken_never_was(world: World) -> None:
+    sandbox_id = world.created()
+    handed = take(sandbox_id, key="k", headers={"Prefer": "wait=0"}).json["id"]
+    assert of("destroy_snapshot", handed).status == 204
+    world.router.advance(handed)
+    for _ in range(2):
+        got = take(sandbox_id, key="k")
+        assert (got.status, got.code) == (409, "destroyed")
+        assert got.json["detail"] == "The snapshot was deleted meanwhile"
+    assert world.first.shots == {}
+
+
+@pytest.mark.parametrize("place", ["/v/v1/sandboxes/{id}/snapshots/", "/v/v1/sandboxes/%73{}"])
+def test_its_location_is_its_place_however_the_sandbox_was_spelled(
+    world: World, place: str
+) -> None:
+    sandbox_id = world.created()
+    asked = event("take_snapshot", path={"id": sandbox_id})
+    spelled = place.replace("{id}", sandbox_id).replace("{}", f"{sandbox_id[1:]}/snapshots")
+    asked["requestContext"]["path"] = spelled
+    got = invoke("take_snapshot", asked)
+    assert got.headers["location"] == f"/v/v1/snapshots/{got.json['id']}"
+
+
+def test_a_damaged_record_is_our_fault_and_hides_no_other(world: World) -> None:
+    sandbox_id = world.created()
+    damaged, whole = (world.captured(sandbox_id) for _ in range(2))
+    key = (f"SNAP#{damaged}", "A")
+    item = next(i for i in world.table.items() if (i["pk"], i["sk"]) == key)
+    world.table.replace(key, {**item, "state": "unheard_of"})
+    for got in (
+        of("get_snapshot", damaged),
+        of("destroy_snapshot", damaged),
+        call("create_sandbox", body={"snapshot_id": damaged}),
+    ):
+        assert (got.status, got.code) == (500, "internal")
+    assert [one["id"] for one in call("list_snapshots").json["data"]] == [whole]
 
 
 def test_the_catalog_says_what_is_captured_and_routing_asks_for_it(world: World) -> None:

@@ -29,7 +29,9 @@ def rendered(document: dict[str, Any]) -> str:
 
 
 def failure_of(box: Sandbox) -> Failure:
-    """Why a sandbox failed, as a client is told; temporary refusals are `no_pool_available`."""
+    """Why a sandbox never ran, as a client is told; temporary refusals are `no_pool_available`."""
+    if not box.failed:
+        return Destroyed()
     cls = BY_CODE.get(box.state_reason or "", NoPool)
     if cls.klass in REPLAYED:
         return cls()
@@ -41,7 +43,7 @@ def answer(life: Life[R], box: R, now: int) -> Result:
     """The answer to the request that began it, as the record stands; costs count up to `now`."""
     if box.beginning or box.started_at is not None:
         return Result(202 if box.beginning else 201, rendered(life.view(box, now)))
-    failure = life.failure(box) if box.failed else Destroyed()
+    failure = life.failure(box)
     attempts = [attempt_view(attempt) for attempt in box.attempts]
     return Result(failure.status, rendered(problem(failure, box.request_id, attempts)))
 

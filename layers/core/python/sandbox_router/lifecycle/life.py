@@ -81,7 +81,7 @@ class Life(ABC, Generic[R]):
 
     @abstractmethod
     def failure(self, box: R) -> Failure:
-        """Why one that never served failed, as a client is told."""
+        """Why one that is over never served, as a client is told."""
 
     @abstractmethod
     def view(self, box: R, now: int) -> dict[str, Any]:

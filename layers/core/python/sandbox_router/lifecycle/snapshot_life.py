@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..model.failure import BY_CODE, Failure, Outage, Unknown
+from ..model.failure import BY_CODE, Destroyed, Failure, Outage, Unknown
 from ..model.naming import capture_name
 from ..model.record import Attempt, Outcome
 from ..model.snapshot import EDGES, Snapshot, SnapshotState
@@ -114,7 +114,9 @@ class SnapshotLife(Life[Snapshot]):
         )
 
     def failure(self, box: Snapshot) -> Failure:
-        """What the provider refused it with."""
+        """What the provider refused it with, or that it was not to be."""
+        if not box.failed:
+            return Destroyed("The snapshot was deleted meanwhile")
         attempt = box.current
         cls = BY_CODE.get(box.state_reason or "", Outage)
         return cls(retry_after=None if attempt is None else attempt.retry_after)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..model.failure import Failure, Invalid, NotFound, NotRunning, NotRunningYet, Unsupported
+from ..model.failure import (
+    Failure,
+    Internal,
+    Invalid,
+    NotFound,
+    NotRunning,
+    NotRunningYet,
+    Unsupported,
+)
 from ..model.record import Wish
 from ..model.sandbox import Sandbox, State
 from ..model.secret import Secret
 from ..model.snapshot import Snapshot, SnapshotState
 from ..model.spec import Pinned, Spec
 from ..ports import Ids, Snapshots
-from ..store import Entry
+from ..store import Entry, Unreadable
 from .advance import LEASE_MS, Lifecycle
 from .create import CREATE_SECONDS
 from .once import Asked, Once, Reply
@@ -131,7 +139,10 @@ class Captured:
 
     def get(self, tenant: str, snapshot_id: str) -> Snapshot:
         """A tenant's own snapshot; raises NotFound."""
-        snapshot = self._lifecycle.load(snapshot_id)
+        try:
+            snapshot = self._lifecycle.load(snapshot_id)
+        except Unreadable:
+            raise Internal from None
         if snapshot is None or snapshot.tenant != tenant:
             raise NotFound
         return snapshot
@@ -160,8 +171,10 @@ class Captured:
             raise Invalid(fields=(("snapshot_id", "is not one of yours"),)) from None
         if snapshot.beginning:
             raise NotRunningYet("the snapshot is creating", retry_after=1)
-        if snapshot.state is not SnapshotState.READY or self._clock.now() >= snapshot.expires_at:
-            raise NotRunning(f"the snapshot is {snapshot.state} or has expired")
+        if snapshot.state is not SnapshotState.READY:
+            raise NotRunning(f"the snapshot is {snapshot.state}")
+        if self._clock.now() >= snapshot.expires_at:
+            raise NotRunning("the snapshot has expired")
         shape = spec.shape if spec.sized else snapshot.shape
         pinned = Pinned(snapshot.pool_id, snapshot.capture_id, snapshot.shape)
         return replace(spec, pinned=pinned, shape=shape)
