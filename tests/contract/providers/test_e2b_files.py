@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import httpx
 import pytest
 
 from sandbox_router.model import failure as fail
@@ -67,6 +68,8 @@ def test_an_upload_takes_the_form_the_agent_knows(version: str | None, raw: bool
     data = b"\x00--\r\n"
     contents.write(fake.account, Ref(REF.instance_id, {**REF.access, **known}), "/x", data)
     (request,) = fake.sent
+    assert request.headers["content-length"] == str(len(request.content))
+    assert "transfer-encoding" not in request.headers
     if raw:
         assert request.headers["content-type"] == "application/octet-stream"
         assert request.content == data
@@ -75,6 +78,27 @@ def test_an_upload_takes_the_form_the_agent_knows(version: str | None, raw: bool
         head, _, body = request.content.partition(b"\r\n\r\n")
         assert head.startswith(b"--" + boundary)
         assert body == data + b"\r\n--" + boundary + b"--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("stat", "moves"),
+    [
+        (ok({"entry": {"name": "d", "path": "/d", "type": "FILE_TYPE_DIRECTORY"}}), False),
+        (ok({"entry": {"name": "d", "path": "/d", "type": "FILE_TYPE_FILE"}}), True),
+        (ok({"code": "not_found"}, 404), True),
+    ],
+    ids=["directory", "file", "nothing"],
+)
+def test_a_file_takes_any_name_but_a_directorys(stat: httpx.Response, moves: bool) -> None:
+    fake = Fake(stat, ok({"entry": {}}))
+    if moves:
+        fake.account.move_file(REF, "/a b", "/d")
+        assert json.loads(fake.sent[-1].content) == {"source": "/a b", "destination": "/d"}
+    else:
+        with pytest.raises(fail.Rejected):
+            fake.account.move_file(REF, "/a b", "/d")
+    names = [request.url.path.rpartition("/")[2] for request in fake.sent]
+    assert names == ["Stat", "Move"][: 1 + moves]
 
 
 def test_a_port_is_told_with_its_token_and_without_a_call() -> None:

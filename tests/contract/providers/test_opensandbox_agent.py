@@ -266,6 +266,7 @@ def test_an_upload_is_a_form_whose_content_cannot_end_it() -> None:
     fake = Fake(httpx.Response(200))
     contents.write(fake.account, REF, '/a/"\n.bin', data)
     (request,) = fake.sent
+    assert request.headers["content-length"] == str(len(request.content))
     mark = request.headers["content-type"].partition("boundary=")[2]
     assert mark.encode() not in data
     empty, metadata, content, end = request.content.split(f"--{mark}".encode())

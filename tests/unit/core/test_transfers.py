@@ -295,6 +295,16 @@ def test_a_copy_that_takes_too_long_ends_and_leaves_no_part(
     assert there.files.files == {PATH: DATA}
 
 
+def test_a_copy_ends_early_enough_for_its_file_to_get_its_name(there: There) -> None:
+    upload = there.upload()
+    there.put(upload)
+    there.files.pace = transfers.LAST_SECONDS + 0.5
+    with pytest.raises(TooSlow):  # the second of two pieces comes after that
+        there.take(upload.id, seconds=2 * transfers.LAST_SECONDS)
+    there.take(upload.id, seconds=3 * transfers.LAST_SECONDS)
+    assert there.files.files == {PATH: DATA}
+
+
 def _dribbling(there: There) -> object:
     whole = there.objects.read
 

@@ -101,7 +101,12 @@ class FilesApi:
     async def _move(self, request: Request, instance: Instance, cell: Cell) -> Response:
         message = await connect.read_unary(request)
         source, destination = _path(message, "source"), _path(message, "destination")
-        return _entry_response(await _do(cell.files.move, source, destination))
+        try:
+            return _entry_response(await asyncio.to_thread(cell.files.move, source, destination))
+        except FileNotFoundError as error:
+            raise RpcError("not_found", f"source file not found: {error.strerror}") from error
+        except OSError as error:  # move.go tells nothing else apart
+            raise RpcError("internal", f"error renaming: {error.strerror}") from error
 
     async def _remove(self, request: Request, instance: Instance, cell: Cell) -> Response:
         message = await connect.read_unary(request)
