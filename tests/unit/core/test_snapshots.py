@@ -326,6 +326,22 @@ def test_a_capture_that_stops_its_source_is_seen_at_once() -> None:
     )
 
 
+def test_a_source_that_was_seen_paused_while_it_was_captured_is_looked_at_again() -> None:
+    scene = Scene()
+    box = scene.made()
+    (instance,) = scene.vendor().boxes.values()
+
+    def seen() -> None:
+        instance.state = "paused"
+        assert scene.router.get(TENANT, box.id, refresh=True).state == "paused"
+        instance.state = "running"
+
+    scene.moment, scene.between = (lambda point: point == "alpha.capture.done"), seen
+    assert take(scene, box.id).status == 201
+    assert scene.between is None
+    assert scene.seen(box.id).state == "running"
+
+
 def test_a_snapshot_that_killed_its_source_has_it_looked_at() -> None:
     scene = Scene(idempotent=False)
     box = scene.made()

@@ -149,7 +149,8 @@ class Router:
         if not reply.replayed and wait_seconds:
             with suppress(Failure):  # the snapshot is taken all the same
                 box = source()
-                if reply.status != 201 or self._snapshots.stops(box):
+                runs = reply.status == 201 and box.state is State.RUNNING  # or was seen paused
+                if not runs or self._snapshots.stops(box):
                     self._wishes.look(box)
         return reply
 
