@@ -338,8 +338,8 @@ def test_a_source_that_was_seen_paused_while_it_was_captured_is_looked_at_again(
 
     scene.moment, scene.between = (lambda point: point == "alpha.capture.done"), seen
     assert take(scene, box.id).status == 201
-    assert scene.between is None
     assert scene.seen(box.id).state == "running"
+    assert ("get", instance.id) in scene.vendor().calls
 
 
 def test_a_snapshot_that_killed_its_source_has_it_looked_at() -> None:
