@@ -255,6 +255,7 @@ def test_a_wrong_pools_file_is_refused_before_a_host_is_started(deploy: Deploy) 
 def test_a_host_that_died_is_replaced_and_its_sandboxes_are_lost(deploy: Deploy) -> None:
     deployment = deploy().start()
     box = deployment.create(ttl_seconds=600).json()
+    snapshot = deployment.api.post(f"/v1/sandboxes/{box['id']}/snapshots").json()
     deployment.signal(signal.SIGTERM)
     host = Process.of(deployment.announced["pid"])
     assert host is not None
@@ -265,3 +266,4 @@ def test_a_host_that_died_is_replaced_and_its_sandboxes_are_lost(deploy: Deploy)
     lost = deployment.api.get(f"/v1/sandboxes/{box['id']}", params={"refresh": "true"})
     assert lost.status_code == 200
     eventually(lambda: deployment.get(box["id"])["state"] == "lost", 20, every=0.5)
+    assert deployment.create(snapshot_id=snapshot["id"]).status_code == 201  # a disk outlives it

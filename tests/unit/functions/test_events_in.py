@@ -74,6 +74,23 @@ def test_a_create_is_stored_and_handed_over_without_a_provider(world: World) -> 
     assert sandboxes("other") == []
 
 
+def test_a_create_may_name_a_snapshot_of_its_tenants_and_waits_until_it_is_ready(
+    world: World,
+) -> None:
+    source = world.created()
+    found = on("take_snapshot", source, headers={"Prefer": "wait=0"}).json["id"]
+    made_of = asked(detail={"snapshot_id": found})
+    with pytest.raises(accept_event.Later):
+        accept_event.handler(made_of, None)
+    world.router.advance(found)
+    assert accept_event.handler(made_of, None) == {"outcome": "taken"}
+    made = next(box for box in sandboxes() if box["id"] != source)
+    assert made["snapshot_id"] == found
+    stranger = {**asked(detail={"snapshot_id": found}), "source": "other.app"}
+    assert accept_event.handler(stranger, None) == {"outcome": "refused"}
+    assert sandboxes("other") == []
+
+
 def test_an_event_delivered_again_is_one_sandbox(world: World) -> None:
     for _ in range(3):
         assert accept_event.handler(sample(CREATE), None)["outcome"] == "taken"
