@@ -17,9 +17,9 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.path.is_relative_to(HERE)]
     for item in ours:
-        # One synthesis, and one deployment, serve them all but those that mostly wait.
-        waits = item.path.name == "test_nets.py"
-        item.add_marker(pytest.mark.xdist_group("nets" if waits else "cloud"))
+        # One synthesis, and one deployment of each kind, serve them all.
+        waits = "enforced" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("enforced" if waits else "cloud"))
     if os.environ.get("E2E") == "1":
         return
     later = {item for item in ours if item.path.is_relative_to(HERE / "e2e")}

@@ -1,5 +1,6 @@
-"""One deployment for the end-to-end tests of a process: they leave no sandbox, no fault and no
-switch behind. What they measured is shown in the end.
+"""Two deployments for the end-to-end tests, which leave no sandbox, no fault and no switch behind:
+one with a proxy that fails when it is told to, one where every function is held to its role. Tests
+of the second say so: `cloud = enforced`. What was measured is shown in the end.
 """
 
 from __future__ import annotations
@@ -20,9 +21,19 @@ Say = Callable[[str], None]
 
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory, buffered: Assembly) -> Iterator[Cloud]:
-    """The router on an emulator of AWS."""
+    """The router on an emulator of AWS that can fail."""
+    yield from _deployed(tmp_path_factory.mktemp("cloud"), buffered, enforced=False)
+
+
+@pytest.fixture(scope="session")
+def enforced(tmp_path_factory: pytest.TempPathFactory, buffered: Assembly) -> Iterator[Cloud]:
+    """The router on an emulator of AWS that refuses what a role does not allow."""
+    yield from _deployed(tmp_path_factory.mktemp("enforced"), buffered, enforced=True)
+
+
+def _deployed(root: Path, assembly: Assembly, *, enforced: bool) -> Iterator[Cloud]:
     try:
-        deployed = Cloud(tmp_path_factory.mktemp("cloud"), buffered)
+        deployed = Cloud(root, assembly, enforced=enforced)
     except Missing as missing:
         pytest.skip(f"{MISSING_HERE} {missing}")
     yield deployed

@@ -29,8 +29,8 @@ HOST_SECONDS, CALL_SECONDS = 20.0, 60.0
 class Cloud:
     """One deployment; `api` holds a key of it."""
 
-    def __init__(self, root: Path, assembly: Assembly) -> None:
-        self.emulator = Emulator(root / "aws")
+    def __init__(self, root: Path, assembly: Assembly, *, enforced: bool = False) -> None:
+        self.emulator = Emulator(root / "aws", enforced=enforced)
         self.assembly = assembly
         self.state = State(root / "provider")
         self.host = httpx.Client(timeout=30, trust_env=False)
@@ -175,6 +175,15 @@ class Cloud:
         name = self.functions[function]["FunctionName"]
         children = self.emulator.process.children()
         return [pid for pid, environ in children.items() if f"={name}\0" in environ]
+
+    def refused(self) -> list[str]:
+        """What functions wrote down of what AWS refused them."""
+        logs, found = self.emulator.client("logs"), list[str]()
+        for group in logs.describe_log_groups()["logGroups"]:
+            name = group["logGroupName"]
+            events = logs.filter_log_events(logGroupName=name)["events"]
+            found += [f"{name}: {e['message']}" for e in events if "AccessDenied" in e["message"]]
+        return found
 
     def close(self) -> None:
         """End every process."""

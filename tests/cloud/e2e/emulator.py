@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -30,13 +31,17 @@ START_SECONDS, CDK_SECONDS = 30.0, 180.0
 
 
 class Emulator:
-    """One emulator, what was deployed to it, and its folder."""
+    """One emulator, what was deployed to it, and its folder.
 
-    def __init__(self, root: Path) -> None:
+    enforced: after the deployment roles are; then functions call it without the proxy of `faults`,
+    which would break their signatures.
+    """
+
+    def __init__(self, root: Path, *, enforced: bool = False) -> None:
         if not PYTHON.exists() or not CDK.exists():
             raise Missing("the emulator of AWS (`make setup-e2e` puts it there)")
         need_node()
-        self.root = root
+        self.root, self.enforced = root, enforced
         self.temporary = root / "tmp"
         self.temporary.mkdir(parents=True)
         self.port = free_port()
@@ -47,7 +52,8 @@ class Emulator:
             "BIND_HOST": "127.0.0.1",
             "GATEWAY_PORT": str(self.port),
             "LAMBDA_ACCOUNT_CONCURRENCY": str(CONCURRENCY),
-            "AWS_ENDPOINT_URL": self.faults.url,  # the functions', which inherit it
+            # the functions', which inherit it
+            "AWS_ENDPOINT_URL": self.url if enforced else self.faults.url,
             "AWS_ENDPOINT_URL_S3": self.url,  # the proxy loses a body's length, and a signed host
         }
         command = [str(PYTHON), str(LAUNCHER)]
@@ -106,6 +112,8 @@ class Emulator:
         self.cdk("deploy", "--all", "--require-approval", "never", "--app", app, *outputs)
         for name, template in assembly.stacks.items():
             fixups.apply(self.client, f"{assembly.name}-{name}", template)
+        if self.enforced:
+            os.kill(self.process.pid, signal.SIGUSR1)
 
     def end(self) -> None:
         """End it with its functions; of its files only the logs stay."""

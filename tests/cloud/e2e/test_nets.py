@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.cloud.e2e.conftest import Say
 from tests.cloud.e2e.deployment import Cloud
 from tests.cloud.e2e.watched import Box, moment
@@ -19,6 +21,11 @@ SWEEP_SECONDS, QUEUE_SECONDS, CALLED_SECONDS = 120, 10, 30
 """After the lifetime: the sweep's bound when a send was lost; the queue's, which counts in whole
 seconds; for a net that is called by hand here, after its call.
 """
+
+
+@pytest.fixture(scope="module")
+def cloud(enforced: Cloud) -> Cloud:
+    return enforced
 
 
 def mappings(cloud: Cloud, function: str) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.cloud.e2e.deployment import Cloud
 from tests.local.acceptance.deployment import Deployment, eventually
@@ -23,6 +24,11 @@ SHOWN = (
     "x-content-type-options",
 )
 Told = tuple[str, int, dict[str, str], Any]
+
+
+@pytest.fixture(scope="module")
+def cloud(enforced: Cloud) -> Cloud:
+    return enforced
 
 
 def alike(value: Any) -> Any:

@@ -13,6 +13,11 @@ from tests.cloud.e2e.deployment import Cloud
 
 
 @pytest.fixture(scope="module")
+def cloud(enforced: Cloud) -> Cloud:
+    return enforced
+
+
+@pytest.fixture(scope="module")
 def box(cloud: Cloud) -> Iterator[dict[str, Any]]:
     """One running sandbox for the tests that only use it."""
     cloud.rested()

@@ -1,7 +1,8 @@
-"""What ministack's CloudFormation drops without a word, set by hand after a deploy."""
+"""What ministack's CloudFormation drops without a word or gets wrong, mended after a deploy."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ Client = Callable[[str], Any]
 
 
 def apply(client: Client, stack: str, template: dict[str, Any]) -> list[str]:
-    """Expiry and backups of a stack's tables, async retries of its functions; what was set."""
+    """Expiry and backups of a stack's tables, async retries of its functions, the secrets that its
+    roles may read; what was set.
+    """
     described = client("cloudformation").describe_stack_resources(StackName=stack)
     ids = {r["LogicalResourceId"]: r["PhysicalResourceId"] for r in described["StackResources"]}
     done: list[str] = []
@@ -19,6 +22,8 @@ def apply(client: Client, stack: str, template: dict[str, Any]) -> list[str]:
             done += _table(client("dynamodb"), ids[id], properties)
         elif resource["Type"] == "AWS::Lambda::EventInvokeConfig":
             done += _retries(client, ids, properties)
+        elif resource["Type"] == "AWS::IAM::Role":
+            done += _secrets(client, ids[id])
     return done
 
 
@@ -43,3 +48,21 @@ def _retries(client: Client, ids: dict[str, str], properties: dict[str, Any]) ->
         DestinationConfig={"OnFailure": {"Destination": attributes["Attributes"]["QueueArn"]}},
     )
     return [f"retries of {name}"]
+
+
+def _secrets(client: Client, role: str) -> list[str]:
+    """`Ref` of a secret is its ARN on AWS, and its name here: a policy with that allows nothing."""
+    iam, done = client("iam"), []
+    arns = {
+        one["Name"]: one["ARN"] for one in client("secretsmanager").list_secrets()["SecretList"]
+    }
+    for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
+        document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
+        wrong = [one for one in document["Statement"] if str(one.get("Resource")) in arns]
+        for statement in wrong:
+            statement["Resource"] = arns[statement["Resource"]]
+        if wrong:
+            text = json.dumps(document)
+            iam.put_role_policy(RoleName=role, PolicyName=policy, PolicyDocument=text)
+            done.append(f"secrets of {role}")
+    return done

@@ -9,6 +9,7 @@ repeated from its first failure on; tries are counted, batches are halved, and w
 off goes to the mapping's on-failure queue. ministack ignores all of that and loses the records
 behind a failure. Answers: a function's `"body": null` is an empty body, where ministack breaks off.
 And for speed alone: what a function is made of is unpacked once, not once for each process.
+After SIGUSR1 roles are enforced (its `AUTH=true`): from the start, CDK could not deploy.
 
 It replaces private names: the version is pinned, and `e2e/test_emulator.py` has a test per gap.
 """
@@ -16,6 +17,7 @@ It replaces private names: the version is pinned, and `e2e/test_emulator.py` has
 from __future__ import annotations
 
 import hashlib
+import signal
 import tempfile
 import threading
 import time
@@ -230,7 +232,16 @@ async def send_response(send: Any, status: int, headers: Any, body: Any, **more:
     await send_with_body(send, status, headers, b"" if body is None else body, **more)
 
 
+def enforce_roles(*_: object) -> None:
+    """Who calls from now on may do only what a policy allows; functions started from now on call as
+    their roles. Our queues refuse what does not come by TLS, and loopback has none: it counts.
+    """
+    origin = vars(app)["pin_request_origin"]
+    vars(app).update(AUTH=True, pin_request_origin=lambda ip, secure: origin(ip, True))
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, enforce_roles)
     threading.Thread(target=expire_for_ever, daemon=True, name="expiry").start()
     lambda_svc._poll_dynamodb_streams = Mappings().poll
     app._send_response = send_response
