@@ -16,6 +16,8 @@ RESERVED_LABELS = ("constal-", "sandbox-router")
 
 SANDBOX_ID = r"^sbx-[a-z2-7]{26}$"
 SNAPSHOT_ID = r"^snap-[a-z2-7]{26}$"
+RECORD_ID = r"^(sbx|snap)-[a-z2-7]{26}$"
+"""Of either: what messages and guards name."""
 _FRACTION = r"0\.[0-9]{0,2}[1-9]"
 SIZE = (
     rf"^([1-9][0-9]{{0,2}}(\.[0-9]{{1,3}})?|{_FRACTION})"

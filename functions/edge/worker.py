@@ -14,11 +14,11 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from .fields import SANDBOX_ID
+from .fields import RECORD_ID
 from .log import log, unexpected
 
 
-class NoSandbox(Exception):
+class NoRecord(Exception):
     """A message names none; it ends in the dead-letter queue, where a person can look at it."""
 
 
@@ -27,18 +27,18 @@ Handler = Callable[[dict[str, Any], Any], Mapping[str, Any]]
 
 
 def looks(look: Look) -> Handler:
-    """A Lambda handler that looks at the sandbox of each message, each answered for itself: what
+    """A Lambda handler that looks at the record of each message, each answered for itself: what
     fails is listed, and only that comes again.
     """
 
     def one(record: SQSRecord) -> None:
-        if (sandbox_id := named(record.body)) is None:
-            log().error("message without a sandbox", extra={"message_id": record.message_id})
-            raise NoSandbox
+        if (record_id := named(record.body)) is None:
+            log().error("message without a record", extra={"message_id": record.message_id})
+            raise NoRecord
         try:
-            look(sandbox_id)
+            look(record_id)
         except Exception as error:
-            unexpected(error, sandbox_id=sandbox_id, message_id=record.message_id)
+            unexpected(error, record_id=record_id, message_id=record.message_id)
             raise
 
     def handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
@@ -49,9 +49,9 @@ def looks(look: Look) -> Handler:
 
 
 def named(body: str) -> str | None:
-    """The sandbox a message is about: nothing else in it counts."""
+    """The record a message is about: nothing else in it counts."""
     try:
         found = json.loads(body)["sandbox_id"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, str) and re.fullmatch(SANDBOX_ID, found) else None
+    return found if isinstance(found, str) and re.fullmatch(RECORD_ID, found) else None

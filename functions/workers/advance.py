@@ -1,4 +1,4 @@
-"""Queue worker: look at the sandboxes messages name."""
+"""Queue worker: look at the records messages name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functions.edge.log import log
 from functions.edge.worker import looks
 
 
-def look(sandbox_id: str) -> None:
-    """Move one sandbox as far as it can go now."""
-    if not wiring.router().advance(sandbox_id):
-        log().error("stuck", extra={"sandbox_id": sandbox_id})  # unreadable, and set aside
+def look(record_id: str) -> None:
+    """Move one record as far as it can go now."""
+    if not wiring.router().advance(record_id):
+        log().error("stuck", extra={"record_id": record_id})  # unreadable, and set aside
 
 
 handler = looks(look)

@@ -15,6 +15,7 @@ from sandbox_router.table import Delete, Update
 from tests.unit.functions.world import World, on
 
 SBX = "sbx-" + "a" * 26
+KINDS = ("sbx-", "snap-", "sbx-", "snap-")
 
 
 def record(number: int = 1, pk: str = PREFIX + SBX, **more: Any) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def test_only_an_expired_guard_wakes_anybody(other: dict[str, Any]) -> None:
     assert seen == []
 
 
-def test_every_sandbox_is_looked_at_and_those_that_failed_are_said() -> None:
+def test_every_record_is_looked_at_and_those_that_failed_are_said() -> None:
     seen: list[str] = []
 
     def look(sandbox_id: str) -> None:
@@ -52,7 +53,7 @@ def test_every_sandbox_is_looked_at_and_those_that_failed_are_said() -> None:
         if sandbox_id.endswith("b"):
             raise OSError("CANARY")
 
-    boxes = ["sbx-" + letter * 26 for letter in "abcb"]
+    boxes = [kind + letter * 26 for kind, letter in zip(KINDS, "abcb", strict=True)]
     records = [record(n, PREFIX + box) for n, box in enumerate(boxes)]
     answer = looks_at_expired(look)({"Records": records}, None)
     assert seen == boxes

@@ -13,7 +13,7 @@ from functions.workers import advance, authorize, sweep
 from sandbox_router.model.failure import StoreBusy
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.model.secret import Secret
-from tests.unit.functions.world import NOBODY, World
+from tests.unit.functions.world import NOBODY, World, on
 
 KEY = "sk-CANARY-" + "k" * 32
 ARN = "arn:aws:execute-api:eu-west-1:123456789012:api1/prod/GET/v1/sandboxes/x"
@@ -157,6 +157,14 @@ def test_a_batch_that_fails_whole_lists_all_and_does_not_raise(
     monkeypatch.setattr(world.router, "advance", look)
     assert failed(batch(*[message(NOBODY)] * 3)) == ["0", "1", "2"]
     assert failed(batch("x")) == ["0"]
+
+
+def test_a_message_about_a_snapshot_is_looked_at_too(world: World) -> None:
+    asked = on("take_snapshot", world.created(), headers={"Prefer": "wait=0"})
+    assert failed(batch(message(asked.json["id"]))) == []
+    (shot,) = world.first.stored()
+    assert shot.name is not None
+    assert shot.name.startswith(asked.json["id"])
 
 
 def test_a_message_for_nobody_does_nothing(world: World) -> None:
