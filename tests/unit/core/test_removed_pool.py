@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Protocol
+
 import pytest
 
+from sandbox_router.lifecycle.lasting import Nobody
 from sandbox_router.model.failure import PoolRemoved
 from sandbox_router.model.sandbox import State
-from sandbox_router.ports import Command
+from sandbox_router.ports import Command, Provider, abilities
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene
 
@@ -55,3 +59,20 @@ def test_a_create_goes_on_to_the_next_pool_of_its_route() -> None:
     assert (box.state, [a.code for a in box.attempts]) == (State.RUNNING, ["pool_removed", None])
     assert box.server is not None
     assert box.server.pool_id == "beta"
+
+
+def is_protocol(kind: object) -> bool:
+    return isinstance(kind, type) and Protocol in kind.__bases__
+
+
+PROTOCOLS = [Provider, *filter(is_protocol, vars(abilities).values())]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.__name__)
+def test_nobody_has_every_ability_and_refuses_each_call(protocol: type) -> None:
+    names = [name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if name[0] != "_"]
+    assert names
+    for name in names:
+        method = inspect.getattr_static(Nobody(), name)  # as isinstance looks, from Python 3.12 on
+        with pytest.raises(PoolRemoved):
+            method()

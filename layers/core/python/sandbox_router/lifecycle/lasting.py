@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import NoReturn, cast
 
 from ..model.capability import LabelLimits, Lifetime, Naming, Profile
 from ..model.failure import NotFound, PoolRemoved
@@ -26,16 +26,19 @@ _UNKNOWN = Profile(
 )
 
 
-class Nobody:
-    """A provider of which nothing is known but that it cannot be asked: every call is refused."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Any ability, for whoever looks for one; raises PoolRemoved when called."""
-        return _refused
-
-
 def _refused(*_args: object, **_named: object) -> NoReturn:
     raise PoolRemoved
+
+
+class Nobody:
+    """A provider of which nothing is known but that it cannot be asked: it has every ability, and
+    each call raises PoolRemoved. The methods are there, since a protocol counts no other.
+    """
+
+    verify = create = find = get = destroy = instances = _refused
+    extend = pause = resume = run = open_port = close_port = _refused
+    read_file = write_file = move_file = remove_file = list_directory = _refused
+    capture = find_capture = get_capture = destroy_capture = captures = _refused
 
 
 @dataclass(frozen=True)
