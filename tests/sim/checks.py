@@ -24,9 +24,15 @@ class Watcher:
     """Eyes on every write to the table. slept: a process may have slept before its write."""
 
     def __init__(
-        self, clock: FakeClock, table: FastTable, vendors: Vendors, seen: Counter[str]
+        self,
+        clock: FakeClock,
+        table: FastTable,
+        vendors: Vendors,
+        seen: Counter[str],
+        skew_ms: int,
     ) -> None:
         self._clock, self._table, self._vendors, self._seen = clock, table, vendors, seen
+        self._skew_ms = skew_ms
         self.slept = False
 
     def __call__(self, writes: Sequence[Write], before: Sequence[Item | None]) -> None:
@@ -64,22 +70,24 @@ class Watcher:
         if isinstance(lease, int) and lease:
             left = lease - self._clock.now()
             assert left <= 900_000, "a lease for ever"
-            assert left > 0 or self.slept, "a lease is no lease"
+            assert left + self._skew_ms > 0 or self.slept, "a lease is no lease"
 
     def _attempt(self, write: Update, old: Item) -> None:
         outcome, known = write.set.get("outcome"), old.get("instance_id")
         if old["outcome"] == "unknown" and outcome == "gone" and known is None:
             window = old["window_until"]
             assert isinstance(window, int)
-            assert self._clock.now() >= window, "I11: forgotten while it may still be born"
+            assert self._clock.now() + self._skew_ms >= window, (
+                "I11: forgotten while it may still be born"
+            )
         if old["outcome"] == "gone" and outcome in ("created", "adopted"):
             vendor, id_ = self._vendors[str(old["pool_id"])], str(write.set["instance_id"])
             made = vendor.boxes.get(id_) or vendor.shots[id_]
             assert made.alive(self._clock.now()), "I16: what is gone was brought back"
 
 
-def check_record(box: Sandbox, vendors: Mapping[str, FakeProvider], now: int) -> None:
-    """What holds for a record at every moment."""
+def check_record(box: Sandbox, vendors: Vendors, now: int, skew_ms: int) -> None:
+    """What holds for a record at every moment. skew_ms: how far two clocks are apart."""
     for attempt in box.attempts:
         if attempt.outcome == "gone" and attempt.instance_id:
             vendor = vendors[attempt.pool_id].boxes[attempt.instance_id]
@@ -91,7 +99,7 @@ def check_record(box: Sandbox, vendors: Mapping[str, FakeProvider], now: int) ->
         boots = vendors[box.server.pool_id].boots_ms
         assert now >= vendor.born_at + boots, "I21: handed out before it was ready"
     if box.state_reason == "expired":
-        assert now >= box.expires_at, "I19: expired before its time"
+        assert now + skew_ms >= box.expires_at, "I19: expired before its time"
     asked = Counter((a.round, a.pool_id) for a in box.attempts)
     assert max(asked.values(), default=1) == 1, "I24: a pool was asked twice in a pass"
 

@@ -42,6 +42,7 @@ def live(seed: int, count: int = 30) -> World:
             boots_ms=chance.choice((0, 0, 3_000)),
             shots_ms=chance.choice((0, 0, 3_000)),
             quirk=chance.choice(("", "", *QUIRKS)),
+            skew_ms=chance.choice((0, 0, 0, 500)),
             all_nets=chance.random() < 0.5,
             seed=seed,
         )

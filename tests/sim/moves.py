@@ -68,6 +68,7 @@ class Setting:
     boots_ms: int = 0
     shots_ms: int = 0
     quirk: str = ""
+    skew_ms: int = 0
     all_nets: bool = False
     seed: int = 0
 
@@ -82,9 +83,12 @@ def begun(setting: Setting) -> World:
         weak=dict(WEAK) if setting.weak else None,
         limits=False,
         nets=frozenset(nets),
+        skew_ms=setting.skew_ms,
     )
     for provider in world.providers.values():
         provider.boots_ms, provider.captures_ms = setting.boots_ms, setting.shots_ms
+        # Two looks are the lag apart by two clocks: what a profile declares has that to spare.
+        provider.list_lag_ms = max(0, setting.lag_ms - 4 * setting.skew_ms)
         quirked(provider, setting.quirk)
     return world
 
@@ -126,12 +130,18 @@ def happens(world: World, what: str, instance: Box) -> None:
 
 def rivalled(world: World, name: str, after: int) -> None:
     """A second process will act, so many port calls from now."""
-    act = _shot_rival if name in SHOT_RIVALS else rival
-    world.rival = (world.ticks + after, act(world, Scenario(rival=name)))
+    world.rival = (world.ticks + after, acting(world, name))
 
 
-def _shot_rival(world: World, scenario: Scenario) -> Callable[[], None]:
-    pause, _, what = scenario.rival.rpartition(" ")
+def acting(world: World, name: str, ttl: int = 120) -> Callable[[], None]:
+    """What a second process does."""
+    if name in SHOT_RIVALS:
+        return _acting_on_shots(world, name)
+    return rival(world, Scenario(rival=name, ttl=ttl))
+
+
+def _acting_on_shots(world: World, name: str) -> Callable[[], None]:
+    pause, _, what = name.rpartition(" ")
     process = world.process()
 
     def act() -> None:

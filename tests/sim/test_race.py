@@ -7,13 +7,15 @@ import random
 import pytest
 
 from tests.sim.blame import telling
+from tests.sim.moves import acting
 from tests.sim.race import Act, Race
-from tests.sim.scenario import RIVALS_OF, Scenario, rival
+from tests.sim.scenario import RIVALS_OF
 from tests.sim.world import World
 
 SEEDS, LONG_SEEDS, BATCHES = 1_200, 40_000, 12
 FAULTS = ("ok", "ok", "lost", "cut", "late", "slow", "capacity", "forbidden")
 ACTS = tuple(name for name in RIVALS_OF if name[0].isalpha() and name != "other")
+ON_SHOTS = ("take", "take", "untake", "31 take", "worker", "destroy", "reconcile")
 SLEEPS = ("31 client", "31 worker", "31 destroy")
 
 
@@ -27,13 +29,18 @@ def raced(seed: int) -> World:
         seed=seed,
         nets=frozenset({"queue", "sweep", "reconcile"}),
     )
-    world.providers["alpha"].script("create", *chance.choices(FAULTS, k=2))
-    scene = Scenario(ttl=600)
+    for op in ("create", "capture"):
+        world.providers["alpha"].script(op, *chance.choices(FAULTS, k=2))
     if chance.random() < 0.5:  # it is there already, handed over or waiting for its next try
         world.create(ttl=600, wait=chance.choice((0.0, 0.0, 5.0)))
     acts: list[Act] = [_created(world, chance.choice((0.0, 20.0, 20.0)))]
     for name in chance.choices((*ACTS, *ACTS, *SLEEPS), k=chance.choice((1, 2))):
-        acts.append(rival(world, Scenario(rival=name, ttl=scene.ttl)))
+        acts.append(acting(world, name, 600))
+    if chance.random() < 0.2:  # it runs, and two want a snapshot of it, or one its end
+        world.create("k0", ttl=600)
+        if chance.random() < 0.5:
+            acting(world, "take")()
+        acts = [acting(world, name, 600) for name in chance.choices(ON_SHOTS, k=3)]
     world.rivals = len(acts)
     world.watcher.slept = True
     if chance.random() < 0.3:
