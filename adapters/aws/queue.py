@@ -16,7 +16,8 @@ MAX_DELAY_SECONDS = 900
 
 
 class SqsQueue:
-    """`ports.Queue`: a message is `{"sandbox_id": ...}` and nothing else, ever.
+    """`ports.Queue`: a message is `{"sandbox_id": ...}`, whatever record that is, and
+    nothing else, ever.
 
     urls: queue name to queue URL. The client may retry: a message sent twice is one look more.
     """
@@ -24,12 +25,12 @@ class SqsQueue:
     def __init__(self, client: Any, urls: Mapping[str, str]) -> None:
         self._client, self._urls = client, dict(urls)
 
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(self, queue: str, record_id: str, delay_seconds: float = 0) -> None:
         if not delay_seconds <= MAX_DELAY_SECONDS:
             raise ValueError(f"a delay is at most {MAX_DELAY_SECONDS} seconds")
         # Whole seconds, rounded up: a look that comes early would miss its deadline.
         delay = max(0, math.ceil(delay_seconds))
-        _send(self._client, self._urls[queue], {"sandbox_id": sandbox_id}, delay)
+        _send(self._client, self._urls[queue], {"sandbox_id": record_id}, delay)
 
 
 class SqsLetters:

@@ -27,14 +27,14 @@ class SecretVault:
     def __init__(self, secrets: SecretStore, arn: str) -> None:
         self._secrets, self._arn = secrets, arn
 
-    def seal(self, sandbox_id: str, secrets: Mapping[str, Secret]) -> bytes:
-        return self._boxes().seal(sandbox_id, secrets)
+    def seal(self, record_id: str, secrets: Mapping[str, Secret]) -> bytes:
+        return self._boxes().seal(record_id, secrets)
 
-    def unseal(self, sandbox_id: str, sealed: bytes) -> Mapping[str, Secret]:
+    def unseal(self, record_id: str, sealed: bytes) -> Mapping[str, Secret]:
         try:
-            return self._boxes().unseal(sandbox_id, sealed)
+            return self._boxes().unseal(record_id, sealed)
         except Internal:  # perhaps sealed by a process that knows the next key already
-            return self._boxes(FRESH_SECONDS).unseal(sandbox_id, sealed)
+            return self._boxes(FRESH_SECONDS).unseal(record_id, sealed)
 
     def _boxes(self, max_age: float = MAX_AGE_SECONDS) -> BoxVault:
         current = self._secrets.value(self._arn, CURRENT, max_age)

@@ -54,11 +54,11 @@ class SqliteQueue:
         self._boot = os.urandom(8).hex()
         self._sent = threading.Condition()
 
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(self, queue: str, record_id: str, delay_seconds: float = 0) -> None:
         # Merged only into a look still to come that is due at the same time, or was before now
         # when this one is for now: a look that comes early would miss its deadline.
         now = self._clock.now()
-        self._write(_SEND, queue, sandbox_id, delayed(now, delay_seconds), now)
+        self._write(_SEND, queue, record_id, delayed(now, delay_seconds), now)
         with self._sent:
             self._sent.notify_all()
 

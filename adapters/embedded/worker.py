@@ -74,7 +74,7 @@ class WorkerLoop:
 
     def _look(self, message: Message) -> None:
         try:
-            self._advance(message.sandbox_id)
+            self._advance(message.record_id)
         except Exception as error:
             _failed(error)
             self._queue.later(message, min(60, 2 ** min(message.received - 1, 6)))

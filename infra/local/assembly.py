@@ -131,9 +131,9 @@ class Assembly:
         feed = Feed(wiring.settings().table_file)
         return Outbox(feed, store, outward.bus, outward.letters)
 
-    def _advance(self, sandbox_id: str) -> None:
+    def _advance(self, record_id: str) -> None:
         with acting():
-            look(sandbox_id)
+            look(record_id)
 
     @property
     def _objects(self) -> FolderObjects:

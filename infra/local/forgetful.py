@@ -18,9 +18,9 @@ class Forgetful:
         self._queue = queue
         self._keeps: ContextVar[bool] = ContextVar("keeps", default=False)
 
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(self, queue: str, record_id: str, delay_seconds: float = 0) -> None:
         if self._keeps.get():
-            self._queue.send(queue, sandbox_id, delay_seconds)
+            self._queue.send(queue, record_id, delay_seconds)
 
     def keeping(self, work: Callable[[], T]) -> T:
         """Do some work whose messages arrive."""

@@ -13,7 +13,7 @@ from sandbox_router.ports import Clock, Message
 @dataclass
 class _Entry:
     queue: str
-    sandbox_id: str
+    record_id: str
     due: int
     received: int = 0
     boot: int | None = None
@@ -29,15 +29,15 @@ class MemoryQueue:
         self._entries: dict[int, _Entry] = {}
         self._changed = threading.Condition()
 
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(self, queue: str, record_id: str, delay_seconds: float = 0) -> None:
         now = self._clock.now()
         due = delayed(now, delay_seconds)
         with self._changed:
             for entry in self._entries.values():
-                same = (entry.queue, entry.sandbox_id) == (queue, sandbox_id)
+                same = (entry.queue, entry.record_id) == (queue, record_id)
                 if same and entry.boot is None and max(entry.due, now) == due:
                     return
-            self._entries[next(self._numbers)] = _Entry(queue, sandbox_id, due)
+            self._entries[next(self._numbers)] = _Entry(queue, record_id, due)
             self._changed.notify_all()
 
     def receive(self, queue: str, limit: int, visibility_seconds: float, now: int) -> list[Message]:
@@ -53,7 +53,7 @@ class MemoryQueue:
                 entry.received += 1
                 entry.boot = self._boot
             return [
-                Message(entry.sandbox_id, f"{number}:{entry.received}", entry.received)
+                Message(entry.record_id, f"{number}:{entry.received}", entry.received)
                 for _, number, entry in taken
             ]
 
@@ -104,7 +104,7 @@ class MemoryQueue:
         with self._changed:
             ready = [(e.due, n, e) for n, e in self._entries.items() if e.due <= now]
         return [
-            (entry.queue, entry.sandbox_id) for _, _, entry in sorted(ready, key=lambda x: x[:2])
+            (entry.queue, entry.record_id) for _, _, entry in sorted(ready, key=lambda x: x[:2])
         ]
 
     def next_due(self) -> int | None:

@@ -65,7 +65,7 @@ def test_an_event_from_a_file_is_taken_once(
     assert [box.labels for box in boxes] == [{"order": "4711"}]
     queue = SqliteQueue(state.path / "queue.db", SystemClock())
     now = SystemClock().now() + 1_000
-    assert {m.sandbox_id for m in queue.receive("create", 10, 1, now)} == {boxes[0].id}
+    assert {m.record_id for m in queue.receive("create", 10, 1, now)} == {boxes[0].id}
     queue.close()
 
 

@@ -121,7 +121,7 @@ class TickingQueue:
     def __init__(self, queue: MemoryQueue, tick: Tick, lossy: Callable[[], bool]) -> None:
         self._queue, self._tick, self._lossy = queue, tick, lossy
 
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(self, queue: str, record_id: str, delay_seconds: float = 0) -> None:
         self._tick("queue.send")
         if not self._lossy():
-            self._queue.send(queue, sandbox_id, delay_seconds)
+            self._queue.send(queue, record_id, delay_seconds)

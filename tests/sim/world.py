@@ -243,7 +243,7 @@ class World(Clients):
 
     def _handle(self, message: Any) -> None:
         try:
-            self.router.advance(message.sandbox_id)
+            self.router.advance(message.record_id)
         except Failure:
             self.queue.later(message, 1)
             return

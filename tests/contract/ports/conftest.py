@@ -145,7 +145,7 @@ class Queues:
         found = self.queue.receive(name, limit, 120, self.clock.now())
         for message in found:
             self.queue.done(message)
-        return [message.sandbox_id for message in found]
+        return [message.record_id for message in found]
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -44,7 +44,7 @@ def send_forever(folder: Path, round: int) -> None:
             os.write(log, f"sent {round}-{number}-{step}\n".encode())
             if step % 3 == 0:
                 for message in queue.receive("create", 1, 120, clock.now()):
-                    os.write(log, f"took {message.sandbox_id}\n".encode())
+                    os.write(log, f"took {message.record_id}\n".encode())
                     queue.done(message)
 
     _all(main)

@@ -87,7 +87,7 @@ def test_no_message_is_lost_and_none_done_comes_back(tmp_path: Path) -> None:
     took = {name for word, name in words if word == "took"}
     queue = SqliteQueue(tmp_path / "queue.db", clock := SystemClock())
     queue.reclaim()
-    left = {m.sandbox_id for m in queue.receive("create", 10**6, 120, clock.now())}
+    left = {m.record_id for m in queue.receive("create", 10**6, 120, clock.now())}
     queue.close()
     assert sent - took <= left
     # At a kill each thread may have had one in hand, and one sent or taken but not yet noted.

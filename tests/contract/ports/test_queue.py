@@ -115,13 +115,13 @@ def test_an_expired_look_takes_in_nothing_as_it_may_still_end(queues: Queues) ->
 def test_what_is_in_hand_is_hidden_until_its_visibility_ends(queues: Queues) -> None:
     queues.queue.send("create", "sbx-a")
     first = received(queues)
-    assert (first.sandbox_id, first.received) == ("sbx-a", 1)
+    assert (first.record_id, first.received) == ("sbx-a", 1)
     assert queues.queue.waiting("create") == 0
     queues.clock.sleep(119)
     assert queues.look() == []
     queues.clock.sleep(1)
     second = received(queues)
-    assert (second.sandbox_id, second.received) == ("sbx-a", 2)
+    assert (second.record_id, second.received) == ("sbx-a", 2)
 
 
 def test_a_late_done_does_not_take_the_message_from_its_new_holder(queues: Queues) -> None:
@@ -220,7 +220,7 @@ def test_every_look_asked_for_happens_at_its_time_or_at_most_a_grain_later(
             if fails:
                 queue.later(message, 0)
             else:
-                looks.append((message.sandbox_id, clock.now()))
+                looks.append((message.record_id, clock.now()))
                 queue.done(message)
 
     def wait(seconds: float) -> None:

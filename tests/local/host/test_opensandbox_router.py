@@ -107,7 +107,7 @@ class Deployment:
             now = self.clock.now()
             for queue in ("teardown", "create"):
                 for message in self.queue.receive(queue, 10, 30, now):
-                    self.router.advance(message.sandbox_id)
+                    self.router.advance(message.record_id)
                     self.queue.done(message)
             return condition()
 

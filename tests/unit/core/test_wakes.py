@@ -113,9 +113,9 @@ def test_messages_do_not_pile_up_while_a_destroy_is_refused(
     """Queues elsewhere merge nothing: what is sent on must end by itself."""
     entries, numbers = vars(scene.queue)["_entries"], vars(scene.queue)["_numbers"]
 
-    def send(queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(queue: str, record_id: str, delay_seconds: float = 0) -> None:
         due = delayed(scene.clock.now(), delay_seconds)
-        entries[next(numbers)] = _Entry(queue, sandbox_id, due)
+        entries[next(numbers)] = _Entry(queue, record_id, due)
 
     monkeypatch.setattr(scene.queue, "send", send)
     box = scene.made()

@@ -72,7 +72,7 @@ def event_of(log: Logged) -> Event | None:
     snapshot is.
     """
     entry = log.entry
-    if kind_of(log.sandbox_id) is not Sandbox:
+    if kind_of(log.record_id) is not Sandbox:
         return None
     more: dict[str, Any]
     if entry.event in ("created", "state"):
@@ -93,7 +93,7 @@ def event_of(log: Logged) -> Event | None:
         return None
     detail = {
         "event_id": event_id(log),
-        "sandbox_id": log.sandbox_id,
+        "sandbox_id": log.record_id,
         "tenant": log.tenant,
         "occurred_at": timestamp(entry.at),
         **({} if entry.request_id is None else {"caused_by": entry.request_id}),

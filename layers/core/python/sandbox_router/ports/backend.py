@@ -40,9 +40,9 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class Message:
-    """ "Look at this sandbox": all a message ever says. `receipt` acknowledges it."""
+    """ "Look at this record": all a message ever says. `receipt` acknowledges it."""
 
-    sandbox_id: str
+    record_id: str
     receipt: str
     received: int = 1
 
@@ -50,7 +50,7 @@ class Message:
 class Queue(Protocol):
     """At-least-once, delayed messages. Raises StoreBusy."""
 
-    def send(self, queue: str, sandbox_id: str, delay_seconds: float = 0) -> None:
+    def send(self, queue: str, record_id: str, delay_seconds: float = 0) -> None:
         """Deliver after the delay (at most 900 s); equal messages may be merged."""
         ...
 
@@ -104,12 +104,12 @@ class Ids(Protocol):
 
 
 class Vault(Protocol):
-    """Seals secrets that must be stored (hand-over, access tokens), bound to one sandbox id."""
+    """Seals secrets that must be stored (hand-over, access tokens), bound to one record id."""
 
-    def seal(self, sandbox_id: str, secrets: Mapping[str, Secret]) -> bytes:
+    def seal(self, record_id: str, secrets: Mapping[str, Secret]) -> bytes:
         """Ciphertext of the secrets."""
         ...
 
-    def unseal(self, sandbox_id: str, sealed: bytes) -> Mapping[str, Secret]:
+    def unseal(self, record_id: str, sealed: bytes) -> Mapping[str, Secret]:
         """The secrets; raises Internal when they are not ours or were bound to another id."""
         ...

@@ -16,7 +16,7 @@ DAYS, DAY = 30, 86_400
 
 @dataclass(frozen=True)
 class Entry:
-    """One audit entry: what happened to a sandbox, without values of the client's. instead_of:
+    """One audit entry: what happened to a record, without values of the client's. instead_of:
     the pool asked before, of an attempt that is not the first.
     """
 
@@ -36,7 +36,7 @@ class Logged:
     """An audit entry as it is stored. key: its own, for ever."""
 
     key: str
-    sandbox_id: str
+    record_id: str
     tenant: str
     entry: Entry
 
