@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from sandbox_router.model.failure import Conflicted, Rejected, Unknown
+from sandbox_router.model.failure import CaptureGone, Conflicted, Unknown
 from sandbox_router.ports import Capture, CapturePage, CaptureState, Order
 from tests.fakes.account import KINDS, Box, FakeAccount
 
@@ -112,7 +112,7 @@ class FakeProvider(FakeAccount):
         if order.from_capture:
             shot = self.shots.get(order.reference)
             if shot is None or not shot.alive(self.clock.now()):
-                raise Rejected
+                raise CaptureGone
             if shot.state(self.clock.now()) != "ready":
                 raise Conflicted
         return super()._born(order, delay)

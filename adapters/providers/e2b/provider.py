@@ -95,7 +95,7 @@ class E2B:
             wire.create_body(order),
             headers={"Idempotency-Key": declare.identity(order.identity)},
             expect=(201,),
-            verdicts=wire.CREATES,
+            verdicts=wire.RESTORES if order.from_capture else wire.CREATES,
             timeout=timeout,
         )
         made = wire.created(answer.object(), order.tags)

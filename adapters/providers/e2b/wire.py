@@ -73,6 +73,11 @@ CREATES = Verdicts(
     code_of,
 )
 
+RESTORES = Verdicts(
+    {**CREATES.rows, (404, None): fail.CaptureGone, (410, None): fail.CaptureGone}, code_of
+)
+"""Of creates whose template is a snapshot."""
+
 CAPTURES = Verdicts(
     {
         **_SANDBOXES,

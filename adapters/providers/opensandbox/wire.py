@@ -83,6 +83,7 @@ CREATES = Verdicts(
         **_SANDBOXES,
         (404, None): Rejected,  # a snapshot, a pool or a template, not an instance
         (410, None): Rejected,
+        (404, "SNAPSHOT::NOT_FOUND"): fail.CaptureGone,
         (409, "SNAPSHOT::INVALID_RESTORE_CONFIG"): Rejected,
         # The image is pulled before anything is made (docker_service.py).
         (500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED"): Rejected,

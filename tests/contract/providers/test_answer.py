@@ -14,7 +14,7 @@ from adapters.providers.e2b import envd, wire
 from sandbox_router.model import failure as fail
 from sandbox_router.model.failure import ProviderFailure
 
-C, K, A, P = wire.CREATES, wire.CALLS, envd.CALLS, envd.PATHS
+C, R, K, A, P = wire.CREATES, wire.RESTORES, wire.CALLS, envd.CALLS, envd.PATHS
 NONE = Verdicts()
 FULL = "you have reached the maximum number of concurrent E2B sandboxes (20)"
 TABLE: list[tuple[Verdicts, int, dict[str, Any], type[ProviderFailure]]] = [
@@ -57,7 +57,12 @@ TABLE: list[tuple[Verdicts, int, dict[str, Any], type[ProviderFailure]]] = [
     (C, 403, {"error_code": "policy_violation", "message": "no"}, fail.Policy),
     (C, 401, {"message": "invalid API key"}, fail.BrokenPool),
     (C, 404, {"message": "template not found"}, fail.Rejected),
-    (C, 410, {"message": "snapshot_not_found"}, fail.Rejected),
+    (C, 410, {"message": "template not found"}, fail.Rejected),
+    (R, 404, {"message": "template not found"}, fail.CaptureGone),
+    (R, 410, {"message": "snapshot_not_found"}, fail.CaptureGone),
+    (R, 400, {}, fail.Rejected),
+    (R, 403, {}, fail.Permission),
+    (R, 503, {"error_code": "sandbox_capacity_unavailable"}, fail.Capacity),
     (C, 400, {"message": "Timeout cannot be greater than 1 hours"}, fail.Rejected),
     # E2B: an instance that exists
     (K, 404, {}, fail.Gone),

@@ -152,5 +152,5 @@ def test_an_instance_is_made_of_one_as_of_any_template() -> None:
     order = replace(ORDER, reference=ID, from_capture=True)
     fake.account.create(order, timeout=5)
     assert json.loads(fake.sent[0].content)["templateID"] == ID
-    with pytest.raises(fail.Rejected):
+    with pytest.raises(fail.CaptureGone):
         fake.account.create(order, timeout=5)

@@ -123,6 +123,7 @@ def test_what_is_still_made_or_whose_agent_is_silent_is_starting(
         (error(400, "SANDBOX::INVALID_METADATA_LABEL"), fail.Rejected),
         (error(400, "SANDBOX::API_NOT_SUPPORTED"), fail.PoolUnsupported),
         (error(404, "KUBERNETES::POOL_NOT_FOUND"), fail.Rejected),
+        (error(404, "SNAPSHOT::NOT_FOUND"), fail.CaptureGone),
         (error(410, "SNAPSHOT::NOT_FOUND"), fail.Rejected),
         (error(422, ""), fail.Rejected),
         (error(500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED"), fail.Rejected),

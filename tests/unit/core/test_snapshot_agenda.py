@@ -114,6 +114,36 @@ ROWS = (
     ),
     Row("gone while awaited → fails", shot(one(Outcome.GONE)), 0, Fail(code="provider_outage")),
     Row("ready → due at its end only", shot(one(Outcome.CREATED), **READY), 0, 3600),
+    Row(
+        "ready, look wished → looks",
+        shot(one(Outcome.CREATED), wish_look=wished(), **READY),
+        0,
+        step.Look(1),
+    ),
+    Row(
+        "ready, look wished and answered → due at its end only",
+        shot(one(Outcome.CREATED), wish_look=wished(), answered_look="w", **READY),
+        0,
+        3600,
+    ),
+    Row(
+        "ready, missed → looks again when lists have caught up",
+        shot(one(Outcome.CREATED, lag_ms=2_000), missing_since=s(1), **READY),
+        2.9,
+        3,
+    ),
+    Row(
+        "ready, and gone → fails",
+        shot(one(Outcome.GONE), **READY),
+        0,
+        Fail(code="snapshot_gone"),
+    ),
+    Row(
+        "ready, look wished, wished gone → deleting",
+        shot(one(Outcome.CREATED), wish_look=wished(), wish_destroy=wished(), **READY),
+        0,
+        ASKED,
+    ),
     Row("ready, expired → deleting", shot(one(Outcome.CREATED), **READY), 3600, EXPIRED),
     Row(
         "ready, wished gone → deleting",

@@ -17,13 +17,11 @@ from sandbox_router.model.failure import (
     KeyReused,
     NotFound,
     NotRunning,
-    NotRunningYet,
     Quota,
     RateLimited,
     Unknown,
     Unsupported,
 )
-from sandbox_router.model.size import Shape
 from sandbox_router.model.snapshot import Snapshot
 from sandbox_router.model.spec import Spec
 from tests.fakes.provider import Shot
@@ -237,46 +235,6 @@ def request_of(scene: Scene, found: Snapshot, **spec: Any) -> Any:
     """A create from a snapshot."""
     wanted = Spec(SHAPE, snapshot_id=found.id, sized=False)
     return CreateRequest(replace(wanted, **spec), b"x", "req-2")
-
-
-def test_a_sandbox_is_made_from_a_snapshot_in_its_pool_and_nowhere_else() -> None:
-    scene = Scene()
-    found = taken(scene)
-    scene.vendor().script("create", "capacity")
-    reply = scene.ask(None, snapshot_id=found.id, sized=False, shape=Shape.of(9, 9))
-    shown = json.loads(reply.body)
-    assert (reply.status, shown["pool_id"], shown["image"]) == (201, "alpha", None)
-    assert (shown["snapshot_id"], shown["size"]["vcpu"]) == (found.id, 2)
-    route = scene.router.route(TENANT, request_of(scene, found).spec)
-    assert [c.pool_id for c in route.candidates] == ["alpha"]
-    assert [r.reasons for r in route.refused] == [("snapshot_elsewhere",)]
-
-
-def test_a_snapshot_has_one_size() -> None:
-    scene = Scene()
-    found = taken(scene)
-    with pytest.raises(Unsupported, match="size"):
-        scene.ask(None, snapshot_id=found.id, sized=True, shape=Shape.of(4, 8))
-
-
-def test_no_sandbox_is_made_from_what_is_not_ready_or_no_more() -> None:
-    scene = Scene()
-    scene.vendor().captures_ms = 40_000
-    slow = take(scene, scene.made().id).record_id or ""
-    with pytest.raises(NotRunningYet):
-        scene.ask(None, snapshot_id=slow, sized=False)
-    scene.router.destroy_snapshot(TENANT, slow)
-    with pytest.raises(NotRunning):
-        scene.ask(None, snapshot_id=slow, sized=False)
-
-
-def test_a_replayed_create_is_answered_though_its_snapshot_is_deleted() -> None:
-    scene = Scene()
-    found = taken(scene)
-    first = scene.ask("k9", snapshot_id=found.id, sized=False)
-    scene.router.destroy_snapshot(TENANT, found.id)
-    again = scene.ask("k9", snapshot_id=found.id, sized=False)
-    assert (again.body, again.replayed) == (first.body, True)
 
 
 def test_a_list_shows_a_tenants_snapshots_and_its_cursor_opens_no_other_list() -> None:

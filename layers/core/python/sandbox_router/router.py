@@ -21,7 +21,7 @@ from .lifecycle.sandbox_life import SandboxLife
 from .lifecycle.snapshot_life import SnapshotLife
 from .lifecycle.snapshots import Captured, SnapshotFilters, SnapshotRequest
 from .lifecycle.wishes import Wishes
-from .model.failure import Failure, Gone, Internal, NotFound
+from .model.failure import CaptureGone, Failure, Gone, Internal, NotFound
 from .model.pool import Pool
 from .model.principal import Principal
 from .model.record import Record
@@ -93,7 +93,10 @@ class Router:
     def create(self, tenant: str, request: CreateRequest, *, wait_seconds: float) -> Reply:
         """Start a sandbox, once per key."""
         routed = partial(self._routed, tenant, request.spec)
-        return self._creates.create(tenant, request, routed, wait_seconds)
+        reply = self._creates.create(tenant, request, routed, wait_seconds)
+        if not reply.replayed:
+            self._doubt(tenant, request.spec, reply.status)
+        return reply
 
     def route(self, tenant: str, spec: Spec) -> Route:
         """Which pools would be asked, in order, and why each other would not."""
@@ -222,10 +225,12 @@ class Router:
     def advance(self, record_id: str) -> bool:
         """A queue worker's message: look at this record. False: it cannot be read."""
         try:
-            self._lives[kind_of(record_id)].advance(record_id)
+            work = self._lives[kind_of(record_id)].advance(record_id)
         except Unreadable:
             self._store.set_aside(record_id)
             return False
+        if work is not None and work.result is not None and isinstance(work.stored, Sandbox):
+            self._doubt(work.stored.tenant, work.stored.spec, work.result.status)
         return True
 
     def guard(self, record_id: str) -> bool:
@@ -281,6 +286,12 @@ class Router:
         if box is None or box.tenant != tenant:
             raise NotFound
         return box
+
+    def _doubt(self, tenant: str, spec: Spec, status: int) -> None:
+        """A snapshot of which a provider would make no sandbox may be gone there."""
+        if spec.snapshot_id is not None and status == CaptureGone.status:
+            with suppress(Failure):  # the create is answered all the same
+                self._snapshots.doubted(tenant, spec.snapshot_id)
 
     def _used(self, tenant: str, sandbox_id: str) -> Sandbox:
         """It, for a call that is a use of it."""

@@ -118,11 +118,19 @@ class Life(ABC, Generic[R]):
 
     def effects(self) -> Effects[R]:
         """Step -> what performs it."""
-        return {s.Find: self._find, s.AwaitReady: self._await, s.Destroy: self._destroy}
+        return {
+            s.Find: self._find,
+            s.AwaitReady: self._await,
+            s.Look: self._look,
+            s.Destroy: self._destroy,
+        }
 
     def failed(self, step: s.Step, call: Call[R], failure: ProviderFailure) -> R:
         """A provider that did not answer the question: when to ask again."""
-        now = self.clock.now()
+        box, now = call.box, self.clock.now()
+        if isinstance(step, s.Look):
+            late = None if box.missing_since is None else now
+            return replace(_looked(box), missing_since=late)
         later = retried if isinstance(step, s.Destroy) else again
         return call.box.with_attempt(later(call.attempt, now))
 
@@ -211,6 +219,26 @@ class Life(ABC, Generic[R]):
         box = box.with_attempt(replace(attempt, access=access, ready=ready))
         return box if ready else paced(box, READY_SECONDS, now)
 
+    def _look(self, call: Call[R]) -> R:
+        """Is what serves still there? Gone only when two looks say so, the list lag apart."""
+        instance = self.there(call)
+        box, now = _looked(call.box), self.clock.now()
+        if instance is not None:
+            return self.observed(replace(box, missing_since=None), instance, now)
+        if box.missing_since is None:
+            return replace(box, missing_since=now)
+        if now < box.missing_since + call.attempt.lag_ms:
+            return box
+        return box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
+
+    def there(self, call: Call[R]) -> Instance | None:
+        """What serves, as it is now."""
+        return call.maker.get(call.instance_id)
+
+    @abstractmethod
+    def observed(self, box: R, instance: Instance, now: int) -> R:
+        """The record after a look that found what serves."""
+
     def _destroy(self, call: Call[R]) -> R:
         call.maker.destroy(call.instance_id)
         remains = call.maker.get(call.instance_id)
@@ -244,6 +272,10 @@ def paced(box: R, pauses: tuple[float, ...], now: int) -> R:
     """Not yet: try again, ever more rarely."""
     pause = _after(pauses, box.step_tries)
     return replace(box, step_at=now + pause, step_tries=box.step_tries + 1)
+
+
+def _looked(box: R) -> R:
+    return box if box.wish_look is None else replace(box, answered_look=box.wish_look.id)
 
 
 def _unready(box: R, attempt: Attempt, now: int) -> R:

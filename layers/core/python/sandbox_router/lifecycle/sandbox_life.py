@@ -7,7 +7,7 @@ from typing import Any
 
 from ..model.failure import BrokenPool, Failure, Gone, ProviderFailure, Unknown
 from ..model.naming import identity_tags
-from ..model.record import Attempt, Outcome
+from ..model.record import Attempt
 from ..model.sandbox import Sandbox, State
 from ..model.view import sandbox_view
 from ..ports import Extends, Instance, Order, Pauses
@@ -71,23 +71,23 @@ class SandboxLife(Life[Sandbox]):
         """Step -> what performs it."""
         return {
             **super().effects(),
-            s.Look: self._look,
             s.Pause: self._pause,
             s.Resume: self._resume,
             s.Extend: self._extend,
         }
 
     def _look(self, call: Call[Sandbox]) -> Sandbox:
-        instance = call.maker.get(call.instance_id)
-        now = self.clock.now()
-        box = replace(_looked(call.box), observed_at=now)
-        if instance is not None:
-            return _observed(replace(box, missing_since=None), instance, now)
-        if box.missing_since is None:
-            return replace(box, missing_since=now)
-        if now < box.missing_since + call.attempt.lag_ms:
-            return box
-        return box.with_attempt(replace(call.attempt, outcome=Outcome.GONE, ended_at=now))
+        return replace(super()._look(call), observed_at=self.clock.now())
+
+    def observed(self, box: Sandbox, instance: Instance, now: int) -> Sandbox:
+        """Edges the provider took without us."""
+        if box.state is State.RUNNING and instance.state in ("paused", "stopped"):
+            return shifted(box, State.PAUSED, "provider_stopped", now)
+        if box.state is State.PAUSED and instance.state == "running":
+            return shifted(box, State.RUNNING, "provider_started", now)
+        if instance.state == "failed":
+            return shifted(box, State.FAILED, "provider_failed", now)
+        return box
 
     def _pause(self, call: Call[Sandbox]) -> Sandbox:
         assert isinstance(call.maker, Pauses)
@@ -133,15 +133,8 @@ class SandboxLife(Life[Sandbox]):
                 return _power_failed(step, box, now, failure)
             case s.Extend():
                 return _extend_failed(box, now, failure)
-            case s.Look():
-                late = None if box.missing_since is None else now
-                return replace(_looked(box), missing_since=late)
             case _:
                 return super().failed(step, call, failure)
-
-
-def _looked(box: Sandbox) -> Sandbox:
-    return box if box.wish_look is None else replace(box, answered_look=box.wish_look.id)
 
 
 def _answered(box: Sandbox, code: str | None) -> Sandbox:
@@ -167,14 +160,3 @@ def _extend_failed(box: Sandbox, now: int, failure: ProviderFailure) -> Sandbox:
     missing = now if isinstance(failure, Gone) else box.missing_since
     box = replace(box, answered_expiry=box.wish_expiry.id, expiry_code=failure.code)
     return replace(box, missing_since=missing, step_at=now, step_tries=0)
-
-
-def _observed(box: Sandbox, instance: Instance, now: int) -> Sandbox:
-    """Edges the provider took without us."""
-    if box.state is State.RUNNING and instance.state in ("paused", "stopped"):
-        return shifted(box, State.PAUSED, "provider_stopped", now)
-    if box.state is State.PAUSED and instance.state == "running":
-        return shifted(box, State.RUNNING, "provider_started", now)
-    if instance.state == "failed":
-        return shifted(box, State.FAILED, "provider_failed", now)
-    return box

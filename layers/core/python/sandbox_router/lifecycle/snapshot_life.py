@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..model.failure import BY_CODE, Destroyed, Failure, Outage, Unknown
+from ..model.failure import BY_CODE, CaptureGone, Destroyed, Failure, Outage, Unknown
 from ..model.naming import capture_name
 from ..model.record import Attempt, Outcome
 from ..model.snapshot import EDGES, Snapshot, SnapshotState
@@ -26,6 +26,8 @@ def agenda(snapshot: Snapshot) -> s.Agenda:
     match snapshot.state:
         case SnapshotState.CREATING:
             yield from _creating(snapshot)
+        case SnapshotState.READY:
+            yield from _kept(snapshot)
         case SnapshotState.DELETING:
             at = s.over_at(snapshot)
             if at is not None:
@@ -65,6 +67,18 @@ def _creating(snapshot: Snapshot) -> s.Agenda:
             yield (snapshot.create_until, s.Fail(code=Outage.code))
         case Outcome.REFUSED | Outcome.GONE:
             yield (0, s.Fail(code=attempt.code or Outage.code))
+
+
+def _kept(snapshot: Snapshot) -> s.Agenda:
+    """It is there until somebody has a reason to doubt that, and looks."""
+    attempt = snapshot.attempts[0]
+    if attempt.outcome is Outcome.GONE:
+        yield (0, s.Fail(code=CaptureGone.code))
+    look = snapshot.wish_look
+    if look is not None and look.id != snapshot.answered_look:
+        yield (look.at, s.Look(attempt.n))
+    if snapshot.missing_since is not None:
+        yield (snapshot.missing_since + attempt.lag_ms, s.Look(attempt.n))
 
 
 def shifted(snapshot: Snapshot, to: SnapshotState, reason: str | None, now: int) -> Snapshot:
@@ -143,6 +157,19 @@ class SnapshotLife(Life[Snapshot]):
     def broken(self, box: Snapshot, now: int) -> Snapshot:
         """The provider could not make it."""
         return shifted(box, SnapshotState.FAILED, "provider_failed", now)
+
+    def there(self, call: Call[Snapshot]) -> Instance | None:
+        """In either way a provider shows it: one alone may be behind, and what is believed to be
+        gone is not kept.
+        """
+        if (instance := super().there(call)) is not None:
+            return instance
+        found = call.maker.find({})
+        return found if found is not None and found.id == call.instance_id else None
+
+    def observed(self, box: Snapshot, instance: Instance, now: int) -> Snapshot:
+        """As it was, unless the provider says that it is good for nothing any more."""
+        return self.broken(box, now) if instance.state == "failed" else box
 
     def seen(self, box: Snapshot, instance: Instance) -> Snapshot:
         """With its size, once the provider tells it."""

@@ -21,7 +21,7 @@ from ..model.snapshot import Snapshot, SnapshotState
 from ..model.spec import Pinned, Spec
 from ..ports import Ids, Snapshots
 from ..store import Entry, Unreadable
-from .advance import LEASE_MS, Lifecycle
+from .advance import LEASE_MS, Lifecycle, queue_of
 from .create import CREATE_SECONDS
 from .once import Asked, Once, Reply
 from .step import Try
@@ -158,6 +158,15 @@ class Captured:
             self._store.wish(snapshot, "wish_destroy", wish, entry)
         work = self._lifecycle.advance(snapshot_id)
         return snapshot if work is None else work.stored
+
+    def doubted(self, tenant: str, snapshot_id: str) -> None:
+        """Nothing could be made of it: have it looked at, in the background."""
+        snapshot = self.get(tenant, snapshot_id)
+        if snapshot.state is SnapshotState.READY:
+            wish = Wish(self._ids.nonce(), self._clock.now(), "look")
+            entry = Entry(wish.at, "wish.look", str(snapshot.state))
+            self._store.wish(snapshot, "wish_look", wish, entry)
+            self._lifecycle.queue.send(queue_of(snapshot), snapshot.id)
 
     def pinned(self, tenant: str, spec: Spec) -> Spec:
         """The spec with what its snapshot is made from, if it names one; raises Invalid, NotRunning

@@ -10,7 +10,7 @@
         ├── Refused                            surely no effect
         │   ├── Capacity · RateLimited · Quota · Region                  ask elsewhere
         │   ├── Outage · PoolUnsupported · BrokenPool · PoolRemoved      ask elsewhere
-        │   └── Permission · Policy · Rejected · Conflicted              final
+        │   └── Permission · Policy · Rejected (CaptureGone) · Conflicted    final
         ├── Gone                               the provider has no such instance
         ├── FileMissing                        the instance lives, the path does not
         └── Unknown                            the effect may have happened
@@ -70,9 +70,7 @@ class Failure(Exception):
         retry_after: int | None = None,
         fields: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`detail` is shown to the client; `retry_after` is in seconds; `fields` are (path,
-        reason) pairs.
-        """
+        """detail: shown to the client. retry_after: seconds. fields: (path, reason) pairs."""
         super().__init__(detail or self.title)
         self.detail = detail or self.title
         self.retry_after = retry_after
@@ -248,9 +246,7 @@ class Region(Refused):
 
 
 class Outage(Refused):
-    """The provider could not be reached at all: the request was surely never sent, or is listed as
-    an outage.
-    """
+    """The request was surely never sent, or its answer is listed as an outage."""
 
     code, klass, status = "provider_outage", FailureClass.OUTAGE, 503
     elsewhere = temporary = cools = retryable = True
@@ -302,6 +298,13 @@ class Rejected(Refused):
     title = "The provider rejects this request"
 
 
+class CaptureGone(Rejected):
+    """The provider has no such capture: nothing can be made of the snapshot any more."""
+
+    code = "snapshot_gone"
+    title = "The provider no longer has this snapshot"
+
+
 class Conflicted(Refused):
     """The instance is in a state or transition that forbids this now."""
 
@@ -341,10 +344,7 @@ class ProtocolBroken(Unknown):
 
 def tree(root: type[Failure] = Failure) -> tuple[type[Failure], ...]:
     """Every class of the tree, root first."""
-    found = [root]
-    for child in root.__subclasses__():
-        found.extend(tree(child))
-    return tuple(found)
+    return (root, *(cls for child in root.__subclasses__() for cls in tree(child)))
 
 
 BY_CODE: dict[str, type[Failure]] = {cls.code: cls for cls in reversed(tree())}

@@ -100,6 +100,7 @@ class Record(ABC):
 
     create_until: what is not there by then has failed. epoch, nonce, lease_until: the claim. news:
     counts wishes and unfenced facts, so that no decision is saved that has not seen them.
+    answered_look: the wish to look last dealt with.
     missing_since: when the provider first said it is gone though nobody asked. sealed: the secrets
     of the request, until it has begun.
     """
@@ -124,6 +125,8 @@ class Record(ABC):
     due_at: int | None = None
     news: int = 0
     wish_destroy: Wish | None = None
+    wish_look: Wish | None = None
+    answered_look: str | None = None
     step_at: int = 0
     step_tries: int = 0
     missing_since: int | None = None

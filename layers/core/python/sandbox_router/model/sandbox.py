@@ -79,10 +79,8 @@ class Sandbox(Record):
     serving: int = 0
     wish_power: Wish | None = None
     wish_expiry: Wish | None = None
-    wish_look: Wish | None = None
     answered_power: str | None = None
     answered_expiry: str | None = None
-    answered_look: str | None = None
     power_code: str | None = None
     expiry_code: str | None = None
     kept: str | None = None
