@@ -177,7 +177,7 @@ def test_a_decision_writes_no_wish_no_label_and_no_count_of_news(shelf: Shelf) -
     before = running(wish_power=wish("pause"), labels={"a": "b"}, news=3)
     after = replace(before, state=State.PAUSING, answered_power="w-1", due_at=s(1))
     update = record_update(before, after, ())
-    assert set(update.set) == {"state", "answered_power", "due_at", "due_shard"}
+    assert set(update.set) == {"state", "answered_power", "due_at", "due_shard", "attempts"}
     assert not update.add
 
 
@@ -293,6 +293,20 @@ def test_entries_of_one_moment_keep_their_order_and_their_number(shelf: Shelf) -
     shelf.store.save(Change(held, after, entries[:2]))
     shelf.store.save(Change(after, replace(after, step_tries=1), entries[2:], first_entry=2))
     assert [e["event"] for e in shelf.log()] == ["created", "e0", "e1", "e2"]
+
+
+def test_a_list_shows_a_fact_that_was_told_once_it_is_decided_upon(shelf: Shelf) -> None:
+    made = shelf.inserted()
+    told = attempt(1, Outcome.CREATED, epoch=1, instance_id="i-1", ready=True)
+    shelf.store.tell(made, told)
+    fresh = shelf.store.load(Sandbox, made.id)
+    assert fresh is not None
+    held = shelf.store.claim(fresh, 30_000)
+    assert held is not None
+    shelf.saved(held, state=State.RUNNING, serving=1)
+    ((shown,), _) = shelf.store.of_tenant(Sandbox, "acme", None, 9, None)
+    assert shown.server is not None
+    assert shown.server.instance_id == "i-1"
 
 
 def test_a_tenants_records_come_newest_first_page_by_page(shelf: Shelf) -> None:

@@ -188,7 +188,8 @@ def _changes(before: Any, after: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
 def record_update(before: Record, after: Record, held: Condition) -> Update:
     """The record's changed attributes, its place in the due index included."""
     attributes, removed = _changes(before, after)
-    if after.attempts != before.attempts:
+    # With each state too: a fact that was told beside the record is in no copy yet.
+    if after.attempts != before.attempts or after.state is not before.state:
         attributes[COPY] = _copied(after.attempts)
     if after.due_at is None:
         removed = (*removed, "due_shard")
