@@ -41,6 +41,7 @@ def live(seed: int, count: int = 30) -> World:
             weak=chance.random() < 0.5,
             boots_ms=chance.choice((0, 0, 3_000)),
             shots_ms=chance.choice((0, 0, 3_000)),
+            stops=chance.random() < 0.2,
             quirk=chance.choice(("", "", *QUIRKS)),
             skew_ms=chance.choice((0, 0, 0, 500)),
             all_nets=chance.random() < 0.5,
@@ -75,7 +76,8 @@ def _move(world: World, chance: random.Random) -> None:
         case "create":
             key = chance.choice(KEYS)
             wait = chance.choice((0.0, 5.0, 20.0))
-            world.create(key, wait=wait, env=key == "k2", tenant=chance.choice(TENANTS))
+            ttl, tenant = 120 if key else chance.choice((120, 1_200)), chance.choice(TENANTS)
+            world.create(key, ttl=ttl, wait=wait, env=key == "k2", tenant=tenant)
         case "body":
             world.create("k1", ttl=90)
         case "idle":
@@ -114,7 +116,7 @@ def _about(world: World, chance: random.Random, move: str, box: Sandbox) -> None
 
 
 def _about_shot(world: World, chance: random.Random, shot: Snapshot) -> None:
-    match chance.choice(("copy", "copy", "destroy", "echo", "forget")):
+    match chance.choice(("copy", "copy", "destroy", "echo", "forget", "forget")):
         case "copy":
             world.create(None, ttl=chance.choice((60, 300)), of=shot.id, tenant=shot.tenant)
         case "destroy":

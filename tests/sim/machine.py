@@ -41,6 +41,7 @@ class Safety(RuleBasedStateMachine):
         boots_ms=st.sampled_from([0, 3_000]),
         shots_ms=st.sampled_from([0, 3_000]),
         skew_ms=st.sampled_from([0, 500]),
+        stops=st.booleans(),
         quirk=st.sampled_from(sorted(QUIRKS)),
         all_nets=st.booleans(),
         seed=st.integers(0, 99),

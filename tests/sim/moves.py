@@ -69,6 +69,7 @@ class Setting:
     shots_ms: int = 0
     quirk: str = ""
     skew_ms: int = 0
+    stops: bool = False
     all_nets: bool = False
     seed: int = 0
 
@@ -84,6 +85,7 @@ def begun(setting: Setting) -> World:
         limits=False,
         nets=frozenset(nets),
         skew_ms=setting.skew_ms,
+        stops=setting.stops,
     )
     for provider in world.providers.values():
         provider.boots_ms, provider.captures_ms = setting.boots_ms, setting.shots_ms

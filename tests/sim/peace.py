@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sandbox_router.model.sandbox import State
+from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.snapshot import Snapshot, SnapshotState
 from tests.fakes.weak import Weak
 from tests.sim import captures
 from tests.sim.scenario import LEASE_MS, SWEEP_MS, WINDOW_MS
-from tests.sim.world import DEPLOYMENT, WRITERS, World
+from tests.sim.world import DEPLOYMENT, RECONCILE_MS, WRITERS, World
 
 SOON_MS = LEASE_MS + 2 * SWEEP_MS + 60_000
 """After the last fault: a lease to its end, a sweep, the longest pause between two destroys."""
@@ -49,6 +49,20 @@ def in_time(world: World) -> None:
 
     for shot in world.shots():
         _shot_in_time(world, shot, wished)
+    if "reconcile" in world.nets:
+        world.run_until(world.clock.now() + RECONCILE_MS)
+        for box in world.boxes():
+            _is_told_as_it_is(world, box)
+
+
+def _is_told_as_it_is(world: World, box: Sandbox) -> None:
+    """A vendor stops or starts: seen at the next reconcile. What it loses shows in no list."""
+    if box.server is None or box.state not in (State.RUNNING, State.PAUSED):
+        return
+    instance = world.providers[box.server.pool_id].boxes[box.server.instance_id or ""]
+    if instance.alive(world.clock.now()):
+        runs = instance.state == "running"
+        assert runs is (box.state is State.RUNNING), f"{box.state}, and it is {instance.state}"
 
 
 def _shot_in_time(world: World, shot: Snapshot, wished: Collection[str | None]) -> None:

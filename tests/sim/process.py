@@ -31,7 +31,9 @@ class Crash(BaseException):
     """The process dies here."""
 
 
-def profile(kind: str = "fake", *, idempotent: bool = True, lag: int = 0) -> Profile:
+def profile(
+    kind: str = "fake", *, idempotent: bool = True, lag: int = 0, interrupts: str = "pause"
+) -> Profile:
     """A profile with every ability of the fake provider."""
     return Profile(
         kind=kind,
@@ -47,7 +49,7 @@ def profile(kind: str = "fake", *, idempotent: bool = True, lag: int = 0) -> Pro
             "extend": {},
             "snapshots": {
                 "contents": ["disk", "memory"],
-                "interrupts": "pause",
+                "interrupts": interrupts,
                 "idempotent": idempotent,
             },
         },

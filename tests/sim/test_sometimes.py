@@ -12,7 +12,7 @@ from tests.sim.lives import live
 from tests.sim.sometimes import EVERY
 from tests.sim.world import World
 
-LIVES, SCENARIOS = 150, 150
+LIVES, SCENARIOS = 200, 120
 DAMAGE = {"state": "unheard_of"}
 
 

@@ -71,6 +71,7 @@ class World(Clients):
         limits: bool = True,
         nets: frozenset[str] = WRITERS,
         skew_ms: int = 0,
+        stops: bool = False,
     ) -> None:
         World.latest = self
         super().__init__()
@@ -100,11 +101,13 @@ class World(Clients):
                 on_create=self._intent_exists,
                 on_capture=self._shot_is_intended,
                 captures_repeat=idempotent,
+                captures_stop=stops,
             )
             for name in names
         }
+        lag, interrupts = (lag_ms + 999) // 1000, "stop" if stops else "pause"
         self.pools = FakePools(
-            self.providers, profile(idempotent=idempotent, lag=(lag_ms + 999) // 1000)
+            self.providers, profile(idempotent=idempotent, lag=lag, interrupts=interrupts)
         )
         self.nets, self.skew_ms = nets, skew_ms
         self._clocks = itertools.cycle((0, skew_ms, -skew_ms))

@@ -127,3 +127,14 @@ def _what_was_not_saved_is_told_all_the_same(patch: Patch) -> None:
         return more
 
     patch.setattr(advance.Lifecycle, "_rebase", rebase)
+
+
+@mutant(
+    "truth", test_reconcile.test_what_the_provider_stopped_is_paused_and_the_record_looked_itself
+)
+def _what_a_vendor_stopped_is_not_looked_at(patch: Patch) -> None:
+    def compared(*rest: Any) -> Verdict:
+        verdict = compare(*rest)
+        return Verdict.FINE if verdict is Verdict.CHANGED else verdict
+
+    patch.setattr("sandbox_router.reconcile.pool.compare", compared)
