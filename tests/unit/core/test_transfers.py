@@ -342,6 +342,15 @@ def test_a_long_copy_is_a_use_all_along() -> None:
     assert there.scene.seen(there.id).active_at >= START + 90_000
 
 
+def test_a_sandbox_that_is_gone_in_the_middle_of_a_copy_is_looked_at_once() -> None:
+    there = There()
+    there.files.files[PATH], there.files.fails["read"] = DATA, Gone()
+    before = len(there.files.calls)
+    with pytest.raises(Gone):
+        there.download()
+    assert [op for op, _ in there.files.calls[before:]] == ["get"]
+
+
 def test_it_must_run_and_its_provider_must_have_files() -> None:
     scene = Scene()
     id_ = scene.made().id

@@ -19,7 +19,7 @@ from .lifecycle.listing import Filters, Listing
 from .lifecycle.once import Reply
 from .lifecycle.sandbox_life import SandboxLife
 from .lifecycle.snapshot_life import SnapshotLife
-from .lifecycle.snapshots import Captured, SnapshotFilters, SnapshotRequest
+from .lifecycle.snapshots import SnapshotFilters, SnapshotRequest, Snapshotting
 from .lifecycle.wishes import Wishes
 from .model.failure import CaptureGone, Failure, Gone, Internal, NotFound
 from .model.pool import Pool
@@ -81,9 +81,9 @@ class Router:
         self._lives: Mapping[type[Record], Lifecycle[Any]] = {Sandbox: boxes, Snapshot: shots}
         self._creates = Creates(boxes, ids, pepper)
         self._wishes = Wishes(boxes, lasting, ids)
-        self._snapshots = Captured(shots, ids, pepper)
+        self._snapshots = Snapshotting(shots, ids, pepper)
         self._session = Session(lasting, vault)
-        self._transfers = Transfers(self._session, objects, clock, ids, pepper, self._watched)
+        self._transfers = Transfers(self._session, objects, clock, ids, pepper, self._using)
         self._listing = Listing(self._store, clock, pepper)
         captures = partial(Captures, deployment=deployment)
         self._reconcile = Reconcile(
@@ -307,13 +307,17 @@ class Router:
             self._wishes.look(box)
             raise
 
-    def _watched(self, box: Sandbox, output: Iterator[T]) -> Iterator[T]:
+    def _using(self, box: Sandbox, output: Iterator[T]) -> Iterator[T]:
+        """Each event is a use."""
         used = replace(box, active_at=0)  # the first event counts, whatever was written before
+        for event in output:
+            self._wishes.touch(used)
+            used = replace(used, active_at=self.clock.now())
+            yield event
+
+    def _watched(self, box: Sandbox, output: Iterator[T]) -> Iterator[T]:
         try:
-            for event in output:
-                self._wishes.touch(used)
-                used = replace(used, active_at=self.clock.now())
-                yield event
+            yield from self._using(box, output)
         except Gone:
             self._wishes.look(box)
             raise

@@ -61,7 +61,7 @@ class SnapshotFilters:
         return shown and self.sandbox_id in (None, snapshot.sandbox_id)
 
 
-class Captured:
+class Snapshotting:
     """Takes snapshots, finds and ends them. Raises ProviderFailure classes."""
 
     def __init__(self, lifecycle: Lifecycle[Snapshot], ids: Ids, pepper: Secret) -> None:

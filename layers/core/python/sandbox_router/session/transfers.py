@@ -31,7 +31,7 @@ LAST_SECONDS = 3.0
 """For what comes after the last piece: an object is completed, a file gets its name."""
 PREFIX = "upl-"
 
-Watch = Callable[[Sandbox, Iterator[bytes]], Iterator[bytes]]
+Using = Callable[[Sandbox, Iterator[bytes]], Iterator[bytes]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Upload:
 
 class Transfers:
     """Downloads and uploads of running sandboxes. Raises what Session raises, TooLarge, TooSlow,
-    UploadMissing and StoreBusy. watch: is told of every piece, so that a transfer is a use.
+    UploadMissing and StoreBusy. using: lets every piece through as a use of the sandbox.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Transfers:
         clock: Clock,
         ids: Ids,
         pepper: Secret,
-        watch: Watch,
+        using: Using,
     ) -> None:
         self._session, self._objects, self._clock, self._ids = session, objects, clock, ids
-        self._tokens, self._watch = Tokens("upload", pepper), watch
+        self._tokens, self._using = Tokens("upload", pepper), using
 
     def download(self, box: Sandbox, path: str, seconds: float) -> Download:
         """The file as an object, whole or not at all, copied in so many seconds."""
@@ -123,7 +123,7 @@ class Transfers:
 
     def _timely(self, box: Sandbox, pieces: Iterator[bytes], seconds: float) -> Iterator[bytes]:
         until, size = self._clock.now() + seconds * 1000, 0
-        for piece in self._watch(box, pieces):
+        for piece in self._using(box, pieces):
             if self._clock.now() >= until:
                 mib = size // 1024**2
                 raise TooSlow(f"After {int(seconds)} s only {mib} MiB of the file had passed")
