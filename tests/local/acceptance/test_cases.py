@@ -276,6 +276,7 @@ def test_a_path_below_a_sandbox_never_lands_in_it(cases: Deployment) -> None:
     last = cases.last_call()
     for below in (
         "/snapshots/snap_1",
+        "/snapshots",
         "/unknown",
         "%2Fsnapshots",
         "/",

@@ -4,6 +4,7 @@ new ones, gone for certain.
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -165,8 +166,8 @@ def test_a_snapshot_of_what_is_gone_says_so_and_shows_it(shared: Deployment) -> 
 
 def test_a_refused_create_from_one_is_final_and_harms_it_not(shared: Deployment) -> None:
     box = made(shared, "gamma")
-    snapshot = take(shared, box, "lost").json()
-    with shared.fault("not_found", account="gamma", op="create", times=1):
+    snapshot = take(shared, box, "refused").json()
+    with shared.fault("invalid", account="gamma", op="create", times=1):
         answer = shared.create(snapshot_id=snapshot["id"])
     assert (answer.status_code, answer.json()["code"]) == (422, "provider_rejected")
     second = shared.create(snapshot_id=snapshot["id"])  # which is still there
@@ -174,3 +175,32 @@ def test_a_refused_create_from_one_is_final_and_harms_it_not(shared: Deployment)
     for sandbox in (box, second.json()):
         shared.destroy(sandbox["id"])
     end(shared, snapshot)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_one_that_was_deleted_past_the_router_says_so(shared: Deployment, pool: str) -> None:
+    box = made(shared, pool)
+    snapshot = take(shared, box, f"lost-{pool}").json()
+    forget(shared, pool, captures(shared, snapshot)[0])
+    key = f"from-lost-{pool}"
+    answer = shared.create(key, snapshot_id=snapshot["id"])
+    assert (answer.status_code, answer.json()["code"]) == (422, "snapshot_gone")
+    url = f"/v1/snapshots/{snapshot['id']}"
+    eventually(lambda: shared.api.get(url).json()["state"] == "failed", 15, every=0.2)
+    assert shared.api.get(url).json()["state_reason"] == "snapshot_gone"
+    assert shared.create(key, snapshot_id=snapshot["id"]).content == answer.content
+    assert shared.create(snapshot_id=snapshot["id"]).status_code == 409
+    assert shared.api.delete(url).status_code == 204
+    shared.destroy(box["id"])
+
+
+def forget(deployment: Deployment, pool: str, capture: dict[str, Any]) -> None:
+    """The operator deletes a capture in the vendor's own way."""
+    accounts = json.loads((deployment.state / "host-accounts.json").read_text())["accounts"]
+    key = next(account["key"] for account in accounts if account["name"] == pool)
+    path, header = {
+        "alpha": (f"/e2b/templates/{capture['name']}", "X-API-Key"),
+        "gamma": (f"/opensandbox/v1/snapshots/{capture['id']}", "OPEN-SANDBOX-API-KEY"),
+    }[pool]
+    gone = deployment.host.delete(path, headers={header: key})
+    assert gone.status_code == 204, gone.text
