@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,10 +16,19 @@ from infra.local.ending import ending
 
 LOOPBACK = "127.0.0.1"
 DRAIN_SECONDS = 4
+WAITING = 256
+"""Threads that may wait for a client. asyncio's own are six on two cores, and each upload has one:
+a few that came slowly would hold up every download, and the end of every stream.
+"""
 
 
 class Server(uvicorn.Server):
     """Uvicorn, leaving the signals to the process that runs it."""
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until `should_exit`."""
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(WAITING, "client"))
+        await super().serve(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, MutableMapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,19 @@ def test_a_client_who_leaves_in_the_middle_leaves_nothing(served: Served) -> Non
         connection.sendall(head.encode() + b"x" * 50_000)
         eventually(lambda: list(served.folder.glob(".*")), 5)
     eventually(lambda: list(served.folder.iterdir()) == [], 5)
+
+
+def test_many_that_come_slowly_hold_up_nobody(served: Served) -> None:
+    url = httpx.URL(served.objects.upload(KEY, seconds=60, size=None).url)
+    head = f"PUT {url.raw_path.decode()} HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx"
+    served.objects.put("other", [b"there"])
+    with ExitStack() as slow:
+        for _ in range(40):  # asyncio has 32 threads at most
+            client = socket.create_connection(("127.0.0.1", url.port or 0), 5)
+            slow.enter_context(client).sendall(head.encode())
+        eventually(lambda: len(list(served.folder.glob(".*"))) == 40, 5)
+        answer = httpx.get(served.objects.download("other", seconds=60).url, timeout=5)
+    assert (answer.status_code, answer.content) == (200, b"there")
 
 
 def test_a_put_under_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
