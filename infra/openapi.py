@@ -45,6 +45,8 @@ TAGS = {
     "Catalog": "What can be asked for, and who serves it.",
     "Meta": "Liveness and this document.",
 }
+RENAMED = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""What RFC 9110 calls them, and Python's own table only since 3.13."""
 PATH_PARAMETERS: Mapping[str, Json] = {
     "id": {"type": "string", "pattern": SANDBOX_ID},
     "kind": {"type": "string", "pattern": KIND},
@@ -203,7 +205,7 @@ def _responses(row: Http, operation: Operation) -> Json:
     details = operation.documented.get("detail", {})
     found: dict[int, Json] = {}
     for status, kind in operation.replies.items():
-        answer: Json = {"description": details.get(status, HTTPStatus(status).phrase)}
+        answer: Json = {"description": details.get(status, phrase(status))}
         answer["headers"] = _headers(row, status)
         if content := _content(kind):
             answer["content"] = content
@@ -224,7 +226,7 @@ def _problem(status: int) -> Json:
     if status == 401:
         names["WWW-Authenticate"] = "WwwAuthenticate"
     return {
-        "description": HTTPStatus(status).phrase,
+        "description": phrase(status),
         "headers": _referred(names),
         "content": {PROBLEM: {"schema": {"$ref": REFERENCE.format(model="Problem")}}},
     }
@@ -273,6 +275,11 @@ def _links(maker: str) -> Json:
         for row in HTTP
         if parameter and re.findall(r"{(\w+)}", row.path) == [parameter]
     }
+
+
+def phrase(status: int) -> str:
+    """A status in words, the same with every Python."""
+    return RENAMED.get(status) or HTTPStatus(status).phrase
 
 
 def _failures(row: Http, operation: Operation) -> set[int]:
