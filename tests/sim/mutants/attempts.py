@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, life, moves, sandbox_life, step
+from sandbox_router.lifecycle import advance, attempts, life, sandbox_agenda, sandbox_life, step
 from sandbox_router.model.failure import Permission, ProviderFailure, Unknown
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox
@@ -30,7 +30,7 @@ def _the_next_intent_is_not_saved_first(patch: Patch) -> None:
 @mutant("I3 I11", grid("creates", idempotent=False, retry=31))
 def _crashed_intents_are_forgotten(patch: Patch) -> None:
     gone = lambda attempt, *_: replace(attempt, outcome=Outcome.GONE, ended_at=0)  # noqa: E731
-    patch.setattr(moves, "doubted", gone)
+    patch.setattr(attempts, "doubted", gone)
 
 
 @mutant("I8 I11", grid("creates", alpha="late", idempotent=False))
@@ -41,7 +41,7 @@ def _an_unknown_attempt_is_forgotten_on_failover(patch: Patch) -> None:
         if attempt.outcome is not Outcome.UNKNOWN:
             yield from real(box, attempt)
 
-    patch.setattr(decide, "loose", loose)
+    patch.setattr(sandbox_agenda, "loose", loose)
     patch.setattr(Attempt, "open", property(lambda a: a.outcome is Outcome.CREATED))
 
 
@@ -69,7 +69,7 @@ def _asked_again_under_a_new_name(patch: Patch) -> None:
 
 @mutant("I3", grid("creates", 1, idempotent=False, retry=31, alpha="ok", crash=6))
 def _a_takeover_starts_again_instead_of_looking(patch: Patch) -> None:
-    real = decide._starting
+    real = sandbox_agenda._starting
 
     def starting(box: Sandbox, armed: bool) -> Iterator[Any]:
         current = box.current
@@ -78,28 +78,28 @@ def _a_takeover_starts_again_instead_of_looking(patch: Patch) -> None:
         else:
             yield from real(box, armed)
 
-    patch.setattr(decide, "_starting", starting)
+    patch.setattr(sandbox_agenda, "_starting", starting)
 
 
 @mutant("I3 I8", grid("creates", alpha="lost capacity"))
 def _a_refused_repeat_settles_the_first_ask(patch: Patch) -> None:
-    real = moves.doubted
-    patch.setattr(moves, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
+    real = attempts.doubted
+    patch.setattr(attempts, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
     patch.setattr(life, "doubted", lambda a, *rest: replace(real(a, *rest), asked=0))
 
 
 @mutant("I24", grid("creates", alpha="capacity", crash=0))
 def _the_first_pool_is_asked_twice_in_a_pass(patch: Patch) -> None:
-    real = decide._try
-    patch.setattr(decide, "_try", lambda box, place, *rest: real(box, 0, *rest))
+    real = sandbox_agenda._try
+    patch.setattr(sandbox_agenda, "_try", lambda box, place, *rest: real(box, 0, *rest))
 
 
 @mutant("I28", test_life.test_three_passes_then_503_and_the_key_is_free_again)
 def _passes_without_end(patch: Patch) -> None:
-    patch.setattr(decide, "MAX_ROUNDS", 30)
-    patch.setattr(decide, "BACKOFF_MS", 1)
+    patch.setattr(sandbox_agenda, "MAX_ROUNDS", 30)
+    patch.setattr(sandbox_agenda, "BACKOFF_MS", 1)
 
 
 @mutant("I28", stories.an_unknown_create_is_asked_twice_at_most)
 def _asked_again_and_again(patch: Patch) -> None:
-    patch.setattr(decide, "MAX_ASKS", 50)
+    patch.setattr(sandbox_agenda, "MAX_ASKS", 50)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, life, sandbox_life, step
+from sandbox_router.lifecycle import advance, life, sandbox_agenda, sandbox_life, step
 from sandbox_router.model.record import Attempt, Outcome
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.store import Store
@@ -24,7 +24,7 @@ def _expiry_is_never_due(patch: Patch) -> None:
         if box.wish_destroy is not None:
             yield (box.wish_destroy.at, step.Shift(to=State.DESTROYING, reason="client"))
 
-    patch.setattr(decide, "_ends", ends)
+    patch.setattr(sandbox_agenda, "_ends", ends)
 
 
 @mutant("I9", grid("nets", 29, nets="sweep"))
@@ -39,7 +39,7 @@ def _expiry_is_only_a_message(patch: Patch) -> None:
 
 @mutant("I9", grid("creates", crash=0))
 def _no_due_date_after_release(patch: Patch) -> None:
-    patch.setattr(decide, "due", lambda box, armed: None)
+    patch.setattr(sandbox_agenda, "due", lambda box, armed: None)
 
 
 @mutant("I9", grid("creates", crash=0))
@@ -84,13 +84,13 @@ def _destroyed_without_looking(patch: Patch) -> None:
 
 @mutant("I16", grid("destroys", crash=0, faults="destroy:cut"))
 def _destroyed_while_one_is_known_alive(patch: Patch) -> None:
-    real = decide._destroying
+    real = sandbox_agenda._destroying
 
     def destroying(box: Sandbox) -> Iterator[Any]:
         yield from real(box)
         yield (0, step.Shift(to=State.DESTROYED))
 
-    patch.setattr(decide, "_destroying", destroying)
+    patch.setattr(sandbox_agenda, "_destroying", destroying)
 
 
 @mutant("I8 I11", grid("destroys", 29, alpha="late", destroy=0, idempotent=False))
@@ -101,7 +101,7 @@ def _destroyed_and_never_looked_at_again(patch: Patch) -> None:
         if not box.state.terminal:
             yield from real(box, attempt)
 
-    patch.setattr(decide, "loose", loose)
+    patch.setattr(sandbox_agenda, "loose", loose)
 
 
 @mutant("I11", grid("creates", alpha="late", idempotent=False, crash=0))
@@ -132,14 +132,14 @@ def _only_when_due(self: advance.Lifecycle[Any], sandbox_id: str, **more: Any) -
 
 @mutant("I15", grid("creates", 7, alpha="cut", beta="forbidden", idempotent=False, crash=0))
 def _what_failed_can_be_destroyed(patch: Patch) -> None:
-    real = decide.agenda
+    real = sandbox_agenda.agenda
 
     def agenda(box: Sandbox, *, armed: bool) -> Iterator[Any]:
         yield from real(box, armed=armed)
         if box.state is State.FAILED and not box.settled:
             yield (box.expires_at, step.Shift(to=State.DESTROYING, reason="expired"))
 
-    patch.setattr(decide, "agenda", agenda)
+    patch.setattr(sandbox_agenda, "agenda", agenda)
 
 
 @mutant("I14", stories.one_look_that_finds_nothing_loses_no_sandbox)

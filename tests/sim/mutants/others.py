@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, decide, moves, sandbox_life
+from sandbox_router.lifecycle import advance, sandbox_agenda, sandbox_life, sandbox_moves
 from sandbox_router.model.record import Outcome, Wish
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.reconcile.compare import Verdict, compare
@@ -93,18 +93,18 @@ def _idle_is_decided_without_seeing_a_use(patch: Patch) -> None:
 
 @mutant("I19", grid("power", 29, power="pause"))
 def _an_early_message_ends_a_sandbox(patch: Patch) -> None:
-    real = decide.decide
+    real = sandbox_agenda.decide
 
     def early(box: Sandbox, now: int, *, armed: bool) -> Any:
         running = box.state is State.RUNNING
         return real(box, box.expires_at if running else now, armed=armed)
 
-    patch.setattr(decide, "decide", early)
+    patch.setattr(sandbox_agenda, "decide", early)
 
 
 @mutant("secrets", test_life.test_without_waiting_no_provider_is_called_in_process)
 def _what_was_sealed_is_kept(patch: Patch) -> None:
-    for module in (moves, sandbox_life):
+    for module in (sandbox_moves, sandbox_life):
         real = module.shifted
         kept = lambda box, *rest, real=real: replace(real(box, *rest), sealed=box.sealed)  # noqa: E731
         patch.setattr(module, "shifted", kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox_router.lifecycle.decide import decide, due
+from sandbox_router.lifecycle.sandbox_agenda import decide, due
 from sandbox_router.lifecycle.step import (
     Ask,
     AwaitReady,

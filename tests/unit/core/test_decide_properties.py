@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox_router.lifecycle.decide import agenda, decide, due
+from sandbox_router.lifecycle.sandbox_agenda import agenda, decide, due
 from sandbox_router.lifecycle.step import Ask, Effect, Fail, Serve, Shift, Try
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import EDGES, Sandbox, State

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox_router.lifecycle.moves import shifted
+from sandbox_router.lifecycle.sandbox_moves import shifted
 from sandbox_router.model.naming import account, identity, identity_tags
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.sandbox import EDGES, State

@@ -18,7 +18,7 @@ from ..model.record import Attempt, Outcome, Record
 from ..model.spec import Cargo
 from ..ports import Clock, Instance, Order, Pools, Vault
 from . import step as s
-from .moves import doubted
+from .attempts import doubted
 
 R = TypeVar("R", bound=Record)
 LOOK_SECONDS = (0, 5, 5, 10, 10, 15, 30)

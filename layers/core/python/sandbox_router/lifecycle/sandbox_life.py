@@ -11,11 +11,11 @@ from ..model.record import Attempt
 from ..model.sandbox import Sandbox, State
 from ..model.view import sandbox_view
 from ..ports import Extends, Instance, Order, Pauses
-from . import decide as d
+from . import sandbox_agenda as agenda
 from . import step as s
 from .answer import failure_of
 from .life import Call, Effects, Life, paced
-from .moves import moved, shifted
+from .sandbox_moves import moved, shifted
 
 POWER_SECONDS = (1, 2, 4, 8)
 
@@ -28,11 +28,11 @@ class SandboxLife(Life[Sandbox]):
 
     def decide(self, box: Sandbox, now: int, *, armed: bool) -> s.Step | None:
         """As its specification says."""
-        return d.decide(box, now, armed=armed)
+        return agenda.decide(box, now, armed=armed)
 
     def due(self, box: Sandbox, *, armed: bool) -> int | None:
         """As its specification says."""
-        return d.due(box, armed=armed)
+        return agenda.due(box, armed=armed)
 
     def moved(self, step: s.Step, box: Sandbox, now: int) -> Sandbox:
         """Along the edges of its states."""

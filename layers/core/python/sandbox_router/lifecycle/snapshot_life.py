@@ -13,10 +13,9 @@ from ..model.snapshot import EDGES, Snapshot, SnapshotState
 from ..model.view import snapshot_view
 from ..ports import Instance, Order, Snapshots
 from . import step as s
+from .attempts import MAX_ASKS, attempted, settled
 from .captures import Captures, Made
-from .decide import MAX_ASKS
 from .life import Call, Life, Maker
-from .moves import attempted, settled
 
 
 def agenda(snapshot: Snapshot) -> s.Agenda:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.failure import BY_CODE, FailureClass, NoPool, ProviderFailure, Unsupported
 from ..model.record import Attempt, Outcome
 from ..model.sandbox import Sandbox, State
+from .attempts import MAX_ASKS
 from .step import (
     Agenda,
     Ask,
@@ -28,8 +29,6 @@ from .step import (
 )
 
 MAX_ROUNDS = 3
-MAX_ASKS = 2
-"""How often one identity is asked: once, and once more to settle an unknown answer."""
 BACKOFF_MS = 1_000
 
 
