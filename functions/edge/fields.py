@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from sandbox_router.session.transfers import ID_LENGTH
+
 MIB = 1024 * 1024
 ENV_BYTES = 32 * 1024
 PATH_BYTES = 4096
@@ -23,7 +25,7 @@ SIZE = (
     rf"^([1-9][0-9]{{0,2}}(\.[0-9]{{1,3}})?|{_FRACTION})"
     rf"x([1-9][0-9]{{0,3}}(\.[0-9]{{1,3}})?|{_FRACTION})(:(cheap|fast|stable))?$"
 )
-UPLOAD_ID = r"^upl-[A-Za-z0-9_-]{22,8000}$"
+UPLOAD_ID = rf"^upl-[A-Za-z0-9_-]{{22,{ID_LENGTH}}}$"
 KIND = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 

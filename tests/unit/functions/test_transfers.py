@@ -47,6 +47,24 @@ def test_an_upload_is_a_request_to_make_and_an_id_to_take_it_by(world: World, bo
     assert world.first.files == {"/tmp/a": DATA}
 
 
+@pytest.mark.parametrize("sign", ["a", "ü", "🚀", " ", "%"])
+def test_a_long_path_has_an_id_a_gateway_takes(world: World, box: str, sign: str) -> None:
+    path = "/" + sign * (4095 // len(sign.encode()))
+    offer = offered(box, path=path, size_bytes=len(DATA))
+    assert len(offer["upload_id"]) < 8000
+    world.put(offer, DATA)
+    assert taken(box, offer["upload_id"]).status == 204
+    assert world.first.files == {path: DATA}
+
+
+def test_a_path_whose_id_would_be_too_long_is_refused(world: World, box: str) -> None:
+    for name in ('"' * 4000, "\\" * 4000, "\x01" * 1500):
+        got = on("offer_upload", box, body={"path": f"/{name}"})
+        assert (got.status, got.code) == (400, "invalid_request")
+        assert [error["path"] for error in got.json["field_errors"]] == ["path"]
+    assert world.objects.signed == []
+
+
 def test_a_download_is_a_request_to_make(world: World, box: str) -> None:
     world.first.files["/tmp/a"] = DATA
     got = on("offer_download", box, body={"path": "/tmp/a"})

@@ -30,6 +30,8 @@ UPLOAD_MS = 86_400_000
 LAST_SECONDS = 3.0
 """For what comes after the last piece: an object is completed, a file gets its name."""
 PREFIX = "upl-"
+ID_LENGTH = 8000
+"""Of an upload's id: it travels in a URL, for which a gateway has 10 KiB."""
 
 Using = Callable[[Sandbox, Iterator[bytes]], Iterator[bytes]]
 
@@ -86,9 +88,11 @@ class Transfers:
         if size is not None and size > LARGEST:
             raise _too_large()
         now, name = self._clock.now(), self._ids.nonce()
+        upload_id = PREFIX + self._tokens.made(_owner(box), [now, name, path, size])
+        if len(upload_id) > ID_LENGTH:  # of signs that JSON writes with a longer one
+            raise Invalid(fields=(("path", "is too long for an upload"),))
         request = self._objects.upload(_key("up", box, name), seconds=URL_SECONDS, size=size)
-        token = self._tokens.made(_owner(box), [now, name, path, size])
-        return Upload(PREFIX + token, request, now + URL_SECONDS * 1000)
+        return Upload(upload_id, request, now + URL_SECONDS * 1000)
 
     def take(self, box: Sandbox, upload_id: str, seconds: float) -> None:
         """Bring what was uploaded to its path, in so many seconds; nobody sees a part of it there.
