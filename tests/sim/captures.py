@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from sandbox_router.model.naming import captured
+from sandbox_router.model.naming import snapshot_of
 from sandbox_router.model.record import Outcome
 from sandbox_router.model.snapshot import Snapshot, SnapshotState
 from tests.fakes.provider import FakeProvider, Shot
@@ -16,7 +16,7 @@ Vendors = Mapping[str, FakeProvider]
 
 def named(deployment: str, shot: Shot) -> str | None:
     """The snapshot a capture's name says it is of."""
-    return captured(deployment, shot.name)
+    return snapshot_of(deployment, shot.name)
 
 
 def made_of(vendors: Vendors, shot_id: str) -> list[int | None]:

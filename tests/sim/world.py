@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from sandbox_router.model.failure import Failure
-from sandbox_router.model.naming import captured
+from sandbox_router.model.naming import snapshot_of
 from sandbox_router.model.record import Record
 from sandbox_router.model.sandbox import Sandbox, State
 from sandbox_router.model.secret import Secret
@@ -183,7 +183,7 @@ class World(Clients):
 
     def _shot_is_intended(self, name: str) -> None:
         """I7: the same, before every capture."""
-        page = self.memory.query(None, f"SNAP#{captured(DEPLOYMENT, name)}")
+        page = self.memory.query(None, f"SNAP#{snapshot_of(DEPLOYMENT, name)}")
         assert name in {item.get("identity") for item in page.items}, (
             "I7: a capture is taken that no stored attempt names"
         )

@@ -41,7 +41,7 @@ MIN_CREATE_SECONDS = 2.0
 class Work(Generic[R]):
     """One claim's work: the record as stored, as it has become, and what to write of it.
 
-    result: the create's answer, if this work settled it.
+    result: the answer to what began it, if this work settled it.
     until: no new effect starts after this. patience: until when to sit out short waits in place.
     """
 

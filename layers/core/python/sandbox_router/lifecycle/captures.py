@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..model.naming import captured, identity_tags_of
+from ..model.naming import capture_tags, snapshot_of
 from ..model.snapshot import Snapshot
 from ..ports import Capture, CaptureState, Instance, InstancePage, InstanceState, Order, Snapshots
 
@@ -64,11 +64,11 @@ class Captures:
         return InstancePage(tuple(map(self._made, page.captures)), page.cursor)
 
     def _made(self, capture: Capture) -> Made:
-        snapshot_id = captured(self.deployment, capture.name or "")
+        snapshot_id = snapshot_of(self.deployment, capture.name or "")
         return Made(
             id=capture.id,
             state=_STATES[capture.state],
-            tags={} if snapshot_id is None else identity_tags_of(self.deployment, snapshot_id),
+            tags={} if snapshot_id is None else capture_tags(self.deployment, snapshot_id),
             created_at=capture.created_at,
             size_bytes=capture.size_bytes,
         )

@@ -1,4 +1,4 @@
-"""The names by which an instance is known to be ours."""
+"""The names by which what a provider made is known to be ours."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def account(deployment: str) -> str:
     return _base32(deployment.encode())
 
 
-def identity(deployment: str, sandbox_id: str, n: int) -> str:
+def identity(deployment: str, record_id: str, n: int) -> str:
     """The attempt's stable name: exactly 40 of `[a-z0-9-]`."""
-    return "r-" + _base32(f"{deployment}\0{sandbox_id}\0{n}".encode())[:38]
+    return "r-" + _base32(f"{deployment}\0{record_id}\0{n}".encode())[:38]
 
 
 def capture_name(deployment: str, snapshot_id: str) -> str:
@@ -31,13 +31,13 @@ def capture_name(deployment: str, snapshot_id: str) -> str:
     return f"{snapshot_id}-{proof}"
 
 
-def captured(deployment: str, name: str) -> str | None:
+def snapshot_of(deployment: str, name: str) -> str | None:
     """The snapshot whose capture has this name; None when it is none of ours."""
     snapshot_id = name.rpartition("-")[0]
     return snapshot_id if name and name == capture_name(deployment, snapshot_id) else None
 
 
-def identity_tags_of(deployment: str, snapshot_id: str) -> dict[str, str]:
+def capture_tags(deployment: str, snapshot_id: str) -> dict[str, str]:
     """The tags a capture's name stands for: it has room for no tenant and no namespace."""
     return {
         TENANT: "",
@@ -62,15 +62,15 @@ def identity_tags(deployment: str, box: Sandbox, attempt: Attempt) -> dict[str, 
 def attempt_of(deployment: str, tags: Mapping[str, str]) -> int | None:
     """Which attempt of ours the tags prove an instance to be; None when they prove nothing.
 
-    The identity is a digest over deployment, sandbox and attempt: neither another deployment's
+    The identity is a digest over deployment, record and attempt: neither another deployment's
     instance nor one with tags half copied can carry it. Tenant and namespace must be there, but
     not in full: a provider may hold a reduced form.
     """
     if tags.get(ACCOUNT) != account(deployment) or not {TENANT, NAMESPACE} <= tags.keys():
         return None
-    sandbox_id, name = tags.get(SANDBOX_ID, ""), tags.get(IDENTITY)
+    record_id, name = tags.get(SANDBOX_ID, ""), tags.get(IDENTITY)
     numbers = range(1, MOST_ATTEMPTS + 1)
-    return next((n for n in numbers if identity(deployment, sandbox_id, n) == name), None)
+    return next((n for n in numbers if identity(deployment, record_id, n) == name), None)
 
 
 def _base32(data: bytes) -> str:

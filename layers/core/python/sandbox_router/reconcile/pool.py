@@ -127,8 +127,8 @@ class Reconcile:
     def _judged(
         self, kind: type[Record], account: Listed, report: Report, instance: Instance
     ) -> None:
-        sandbox_id = instance.tags.get(SANDBOX_ID)
-        box = None if sandbox_id is None else self._store.load(kind, sandbox_id)
+        record_id = instance.tags.get(SANDBOX_ID)
+        box = None if record_id is None else self._store.load(kind, record_id)
         verdict = compare(instance, box, self._clock.now(), self._deployment)
         report.verdicts[verdict] = report.verdicts.get(verdict, 0) + 1
         if verdict in REPORTED:

@@ -51,7 +51,7 @@ GUARD_SECONDS = 600
 
 @dataclass(frozen=True)
 class Result:
-    """The first settled answer of a create, byte for byte."""
+    """The first settled answer to what began a record, byte for byte."""
 
     status: int
     body: str
@@ -226,7 +226,7 @@ def key_record_of(item: Item) -> KeyRecord:
 
 
 def key_writes(change: Change[R]) -> list[Write]:
-    """What a save does to its idempotency key, as long as the key is still this sandbox's."""
+    """What a save does to its idempotency key, as long as the key is still this record's."""
     box = change.after
     if box.key_hash is None:
         return []
