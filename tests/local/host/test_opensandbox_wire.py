@@ -144,10 +144,10 @@ def test_a_pause_conflicts_with_itself_and_stops_no_clock(gamma: Client) -> None
     assert gamma.http.post(path + "/pause").status_code == 202
     assert code(gamma.http.post(path + "/pause")) == (409, "DOCKER::SANDBOX_NOT_RUNNING")
     assert code(gamma.agent(box, "GET", "/ping")) == (504, "BACKEND_TIMEOUT")
-    soon = (datetime.now(UTC) + timedelta(seconds=0.5)).isoformat()
+    soon = (datetime.now(UTC) + timedelta(seconds=1.5)).isoformat()
     renewed = gamma.http.post(path + "/renew-expiration", json={"expiresAt": soon})
     assert renewed.status_code == 200
-    until(lambda: gamma.http.get(path).status_code == 404, 5)
+    until(lambda: gamma.http.get(path).status_code == 404, 8)
     assert gamma.host.instance(box)["gone_reason"] == "lifetime"
 
 
