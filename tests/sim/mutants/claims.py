@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sandbox_router.lifecycle import advance, create, life, sandbox_life
+from sandbox_router.lifecycle import advance, life, once, sandbox_life
 from sandbox_router.model.sandbox import Sandbox
 from sandbox_router.store import Store
 from sandbox_router.store import items as spelled
@@ -106,7 +106,7 @@ def _an_extension_is_longer_than_asked(patch: Patch) -> None:
 @mutant("I17", grid("creates", crash=0))
 def _a_lease_ends_at_once(patch: Patch) -> None:
     patch.setattr(advance, "LEASE_MS", 0)
-    patch.setattr(create, "LEASE_MS", 0)
+    patch.setattr(once, "LEASE_MS", 0)
 
 
 @mutant("I16", grid("rivals", 7, rival="31 destroy", crash=0, alpha="ok"))

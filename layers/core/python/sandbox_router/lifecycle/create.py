@@ -11,9 +11,8 @@ from ..model.secret import Secret
 from ..model.spec import Cargo, Spec
 from ..ports import Ids
 from ..routing.route import Route
-from .advance import LEASE_MS, Lifecycle
+from .advance import Lifecycle
 from .once import Asked, Once, Reply
-from .step import Try
 
 CREATE_SECONDS = 600
 """A create that has not succeeded after this, or after its ttl, has failed."""
@@ -37,7 +36,7 @@ class Creates:
 
     def __init__(self, lifecycle: Lifecycle[Sandbox], ids: Ids, pepper: Secret) -> None:
         self._lifecycle, self._ids = lifecycle, ids
-        self._once = Once(lifecycle, pepper)
+        self._once = Once(lifecycle, ids, pepper)
 
     def create(
         self,
@@ -63,7 +62,7 @@ class Creates:
         return self._once.begin(asked, lambda h: self._record(asked, spec, route, h))
 
     def _record(self, asked: Asked, spec: Spec, route: Route, request_hash: str) -> Sandbox:
-        """The record as it is first stored: claimed with its first intent, or handed over."""
+        """The record as it begins; whoever takes it over needs the secrets, sealed."""
         now = self._lifecycle.clock.now()
         box = Sandbox(
             id=self._ids.sandbox(),
@@ -80,14 +79,9 @@ class Creates:
             idle_seconds=spec.idle_seconds,
             due_at=now,
         )
-        if not asked.wait:
-            secrets = asked.cargo.env
-            seal = self._lifecycle.vault.seal
-            return replace(box, sealed=seal(box.id, secrets)) if secrets else box
-        lease = now + LEASE_MS
-        box = replace(box, epoch=1, nonce=self._ids.nonce(), lease_until=lease, due_at=lease)
-        first = Try(pool_id=route.candidates[0].pool_id, round=1)
-        return self._lifecycle.life.moved(first, box, now)
+        if asked.wait or not asked.cargo.env:
+            return box
+        return replace(box, sealed=self._lifecycle.vault.seal(box.id, asked.cargo.env))
 
 
 def _unroutable(route: Route) -> Unsupported | NoPool:

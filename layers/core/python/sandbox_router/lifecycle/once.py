@@ -7,16 +7,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from ..model.failure import KeyReused, StoreBusy
 from ..model.record import Record
 from ..model.secret import Secret
 from ..model.spec import Cargo
+from ..ports import Ids
 from ..store import Entry, KeyRecord, Result
-from .advance import Lifecycle, Work, queue_of
+from .advance import LEASE_MS, Lifecycle, Work, queue_of
 from .answer import answer
+from .step import Try
 
 R = TypeVar("R", bound=Record)
 
@@ -54,15 +56,17 @@ class Reply:
 class Once(Generic[R]):
     """Begins records of one kind, once per key. Raises KeyReused, StoreBusy."""
 
-    def __init__(self, lifecycle: Lifecycle[R], pepper: Secret) -> None:
-        self._lifecycle, self._pepper = lifecycle, pepper
+    def __init__(self, lifecycle: Lifecycle[R], ids: Ids, pepper: Secret) -> None:
+        self._lifecycle, self._ids, self._pepper = lifecycle, ids, pepper
         self._store, self._clock = lifecycle.store, lifecycle.clock
 
     def begin(self, asked: Asked, record: Callable[[str], R]) -> Reply:
-        """201, 202, or the first answer again. record: makes the first of it, of its request hash;
-        claimed with its first intent where the client waits.
+        """201, 202, or the first answer again. record: makes the first of it, of its request hash.
+        It is stored claimed, with its first intent, or handed over where the client does not wait.
         """
         box = record(self._hash(asked.fingerprint))
+        if asked.wait:
+            box = self._claimed(box)
         entry = Entry(box.created_at, "created", str(box.state), request_id=box.request_id)
         owner = self._store.insert(box, entry)
         if owner is not None:
@@ -73,6 +77,14 @@ class Once(Generic[R]):
         patience = box.created_at + round(asked.wait * 1000)
         work = self._lifecycle.drive(box, cargo=asked.cargo, patience=patience)
         return self._reply(work.stored, work.result or self._kept(work.stored))
+
+    def _claimed(self, box: R) -> R:
+        now, life = box.created_at, self._lifecycle.life
+        lease = now + LEASE_MS
+        held = replace(box, epoch=1, nonce=self._ids.nonce(), lease_until=lease, due_at=lease)
+        first = life.decide(held, now, armed=True)
+        assert isinstance(first, Try)
+        return life.moved(first, held, now)
 
     def again(self, asked: Asked) -> Reply | None:
         """The answer to a request whose key is known; None when it is not."""

@@ -21,10 +21,9 @@ from ..model.snapshot import Snapshot, SnapshotState
 from ..model.spec import Pinned, Spec
 from ..ports import Ids, Snapshots
 from ..store import Entry, Unreadable
-from .advance import LEASE_MS, Lifecycle, queue_of
+from .advance import Lifecycle, queue_of
 from .create import CREATE_SECONDS
 from .once import Asked, Once, Reply
-from .step import Try
 from .wishes import must_be
 
 DAYS = 7
@@ -67,7 +66,7 @@ class Snapshotting:
     def __init__(self, lifecycle: Lifecycle[Snapshot], ids: Ids, pepper: Secret) -> None:
         self._lifecycle, self._ids = lifecycle, ids
         self._store, self._clock = lifecycle.store, lifecycle.clock
-        self._once = Once(lifecycle, pepper)
+        self._once = Once(lifecycle, ids, pepper)
 
     def take(
         self, tenant: str, request: SnapshotRequest, source: Callable[[], Sandbox], wait: float
@@ -108,11 +107,11 @@ class Snapshotting:
     def _record(
         self, box: Sandbox, asked: Asked, contents: str, ttl_seconds: int, request_hash: str
     ) -> Snapshot:
-        """The record as it is first stored: claimed with its intent, or handed over."""
+        """The record as it begins."""
         now, server = self._clock.now(), box.server
         assert server is not None
         profile = self._lifecycle.pools.pool(server.pool_id).profile
-        snapshot = Snapshot(
+        return Snapshot(
             id=self._ids.snapshot(),
             tenant=asked.tenant,
             created_at=now,
@@ -130,12 +129,6 @@ class Snapshotting:
             interrupts=profile.detail("snapshots", "interrupts"),
             shape=box.candidate(server.pool_id).shape,
         )
-        if not asked.wait:
-            return snapshot
-        lease = now + LEASE_MS
-        claim = {"nonce": self._ids.nonce(), "lease_until": lease, "due_at": lease}
-        claimed = replace(snapshot, epoch=1, **claim)  # type: ignore[arg-type]
-        return self._lifecycle.life.moved(Try(pool_id=server.pool_id), claimed, now)
 
     def get(self, tenant: str, snapshot_id: str) -> Snapshot:
         """A tenant's own snapshot; raises NotFound."""
