@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from sandbox_router.lifecycle.lasting import Nobody
+from sandbox_router.lifecycle.snapshots import SnapshotRequest
 from sandbox_router.model.failure import PoolRemoved
 from sandbox_router.model.sandbox import State
 from sandbox_router.ports import Command, Provider, abilities
@@ -33,6 +34,11 @@ def test_calls_to_a_live_sandbox_say_what_is_wrong() -> None:
     scene.pools.remove("alpha")
     with pytest.raises(PoolRemoved):
         scene.router.extend(TENANT, box.id, 7200, shorten=False)
+    with pytest.raises(PoolRemoved):
+        scene.router.pause(TENANT, box.id)
+    request = SnapshotRequest(request_id="r", fingerprint=b"")
+    with pytest.raises(PoolRemoved):
+        scene.router.take_snapshot(TENANT, box.id, request, wait_seconds=20)
     with pytest.raises(PoolRemoved):
         list(scene.router.run(TENANT, box.id, Command(shell="true")))
     assert scene.router.get(TENANT, box.id, refresh=True).state is State.RUNNING

@@ -26,6 +26,14 @@ _UNKNOWN = Profile(
 )
 
 
+def profile_of(pools: Pools, pool_id: str) -> Profile:
+    """What a pool can do; raises PoolRemoved when nobody knows that any more."""
+    profile = pools.pool(pool_id).profile
+    if profile is _UNKNOWN:
+        raise PoolRemoved
+    return profile
+
+
 def _refused(*_args: object, **_named: object) -> NoReturn:
     raise PoolRemoved
 

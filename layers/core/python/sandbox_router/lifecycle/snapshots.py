@@ -23,6 +23,7 @@ from ..ports import Ids, Snapshots
 from ..store import Entry, Unreadable
 from .advance import Lifecycle, queue_of
 from .create import CREATE_SECONDS
+from .lasting import profile_of
 from .once import Asked, Once, Reply
 from .wishes import must_be
 
@@ -85,12 +86,12 @@ class Snapshotting:
         return self._once.begin(asked, lambda h: self._record(box, asked, contents, ttl, h))
 
     def _contents(self, box: Sandbox, wanted: str | None) -> str:
-        """What will be captured; raises NotRunning, Unsupported."""
+        """What will be captured; raises NotRunning, Unsupported, PoolRemoved."""
         must_be(box, State.RUNNING)
         assert box.server is not None
-        pool = self._lifecycle.pools.pool(box.server.pool_id)
-        offered = tuple(pool.profile.detail("snapshots", "contents") or ())
-        if not offered or not isinstance(self._lifecycle.pools.provider(pool.id), Snapshots):
+        pools, pool_id = self._lifecycle.pools, box.server.pool_id
+        offered = tuple(profile_of(pools, pool_id).detail("snapshots", "contents") or ())
+        if not offered or not isinstance(pools.provider(pool_id), Snapshots):
             raise Unsupported("this provider takes no snapshots")
         if wanted is not None and wanted not in offered:
             reason = f"this provider captures {' or '.join(offered)}"

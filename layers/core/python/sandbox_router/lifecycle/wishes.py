@@ -18,6 +18,7 @@ from ..model.sandbox import Sandbox, State
 from ..ports import Extends, Ids, Pauses, Pools
 from ..store import Entry
 from .advance import Lifecycle
+from .lasting import profile_of
 
 IDLE_PARTS = 20
 """A use is written down when the last one is older than this part of the idle time."""
@@ -50,7 +51,7 @@ class Wishes:
     def pause(self, box: Sandbox, keep: str) -> Sandbox:
         """Paused, keeping memory or disk."""
         must_be(box, State.RUNNING, State.PAUSED)
-        profile = self._pools.pool(self._pool_id(box)).profile
+        profile = profile_of(self._pools, self._pool_id(box))
         if not isinstance(self._provider(box), Pauses):
             raise Unsupported("this provider cannot pause")
         if keep not in (profile.detail("pause", "keeps") or ()):
