@@ -131,8 +131,10 @@ class Life(ABC, Generic[R]):
         if isinstance(step, s.Look):
             late = None if box.missing_since is None else now
             return replace(_looked(box), missing_since=late)
+        if isinstance(step, s.AwaitReady):
+            return paced(box, READY_SECONDS, now)
         later = retried if isinstance(step, s.Destroy) else again
-        return call.box.with_attempt(later(call.attempt, now))
+        return box.with_attempt(later(call.attempt, now))
 
     def _ask(self, call: Call[R]) -> tuple[R, Failure | None]:
         """A refusal settles only the first ask: of a repeat it says nothing about the first. What
