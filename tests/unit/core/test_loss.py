@@ -65,6 +65,17 @@ def test_what_is_back_at_the_second_look_was_never_missing(scene: Scene) -> None
     assert (scene.seen(id_).state, scene.seen(id_).missing_since) == (State.RUNNING, None)
 
 
+def test_looks_that_fail_are_a_second_apart_where_lists_are_never_behind() -> None:
+    scene = Scene(lag_ms=0)
+    id_ = scene.made().id
+    before = len(scene.vendor().times("get"))
+    scene.vendor().script("get", "absent", *["cut"] * 99)
+    looked(scene, id_)
+    scene.on(10)
+    assert len(scene.vendor().times("get")) - before <= 12
+    assert scene.seen(id_).state is State.RUNNING
+
+
 def test_a_second_look_that_fails_says_nothing_and_is_repeated(scene: Scene) -> None:
     id_ = scene.made().id
     dies(scene)

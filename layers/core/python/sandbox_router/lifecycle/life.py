@@ -23,6 +23,8 @@ from .attempts import doubted
 R = TypeVar("R", bound=Record)
 LOOK_SECONDS = (0, 5, 5, 10, 10, 15, 30)
 """Pauses between look-ups of one attempt; the last repeats."""
+LOOK_MS = 1_000
+"""From a look that was not answered to the next, at least."""
 DESTROY_SECONDS = (1, 1, 2, 4, 8, 16, 32, *([60] * 8), 120, 300)
 READY_SECONDS = (0.5, 0.5, 0.5, 0.5, 1, 1, 2, 2, 5)
 """Pauses between looks at what was made and is not ready."""
@@ -129,8 +131,8 @@ class Life(ABC, Generic[R]):
         """A provider that did not answer the question: when to ask again."""
         box, now = call.box, self.clock.now()
         if isinstance(step, s.Look):
-            late = None if box.missing_since is None else now
-            return replace(_looked(box), missing_since=late)
+            late = now + max(0, LOOK_MS - call.attempt.lag_ms)  # what was missed is looked for then
+            return replace(_looked(box), missing_since=None if box.missing_since is None else late)
         if isinstance(step, s.AwaitReady):
             return paced(box, READY_SECONDS, now)
         later = retried if isinstance(step, s.Destroy) else again
