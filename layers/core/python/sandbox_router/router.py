@@ -21,7 +21,7 @@ from .lifecycle.sandbox_life import SandboxLife
 from .lifecycle.snapshot_life import SnapshotLife
 from .lifecycle.snapshots import SnapshotFilters, SnapshotRequest, Snapshotting
 from .lifecycle.wishes import Wishes
-from .model.failure import CaptureGone, Failure, Gone, Internal, NotFound
+from .model.failure import CaptureGone, Failure, Gone
 from .model.pool import Pool
 from .model.principal import Principal
 from .model.record import Record
@@ -75,7 +75,7 @@ class Router:
         self._store = Store(table, clock, ids)
         self._health = PoolHealth(self._store, pools, clock)
         life = SandboxLife(lasting, vault, clock, deployment)
-        boxes = Lifecycle(life, self._store, queue, self._health)
+        self._boxes = boxes = Lifecycle(life, self._store, queue, self._health)
         of_snapshots = SnapshotLife(lasting, vault, clock, deployment)
         shots = Lifecycle(of_snapshots, self._store, queue, self._health)
         self._lives: Mapping[type[Record], Lifecycle[Any]] = {Sandbox: boxes, Snapshot: shots}
@@ -279,13 +279,7 @@ class Router:
 
     def _seen(self, tenant: str, sandbox_id: str) -> Sandbox:
         """A tenant's own sandbox; anything else is not there."""
-        try:
-            box = self._store.load(Sandbox, sandbox_id)
-        except Unreadable:
-            raise Internal from None
-        if box is None or box.tenant != tenant:
-            raise NotFound
-        return box
+        return self._boxes.owned(tenant, sandbox_id)
 
     def _doubt(self, tenant: str, spec: Spec, status: int) -> None:
         """A snapshot of which a provider would make no sandbox may be gone there."""

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from ..model.failure import Internal, ProviderFailure
+from ..model.failure import Internal, NotFound, ProviderFailure
 from ..model.record import Attempt, Outcome, Record
 from ..model.spec import Cargo
 from ..ports import Queue
-from ..store import Change, ClaimLost, Entry, News, Result, Store, finished
+from ..store import Change, ClaimLost, Entry, News, Result, Store, Unreadable, finished
 from .answer import first_result, frees_key
 from .health import PoolHealth
 from .life import Life
@@ -106,6 +106,16 @@ class Lifecycle(Generic[R]):
     def load(self, record_id: str) -> R | None:
         """The record, consistent; None when there is none of this kind."""
         return self.store.load(self.life.kind, record_id)
+
+    def owned(self, tenant: str, record_id: str) -> R:
+        """A tenant's own record; anything else is not there. Raises NotFound, Internal."""
+        try:
+            box = self.load(record_id)
+        except Unreadable:
+            raise Internal from None
+        if box is None or box.tenant != tenant:
+            raise NotFound
+        return box
 
     def advance(
         self, record_id: str, *, cargo: Cargo | None = None, patience: int = 0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from ..model.failure import (
     Failure,
-    Internal,
     Invalid,
     NotFound,
     NotRunning,
@@ -20,7 +19,7 @@ from ..model.secret import Secret
 from ..model.snapshot import Snapshot, SnapshotState
 from ..model.spec import Pinned, Spec
 from ..ports import Ids, Snapshots
-from ..store import Entry, Unreadable
+from ..store import Entry
 from .advance import Lifecycle, queue_of
 from .create import CREATE_SECONDS
 from .lasting import profile_of
@@ -133,13 +132,7 @@ class Snapshotting:
 
     def get(self, tenant: str, snapshot_id: str) -> Snapshot:
         """A tenant's own snapshot; raises NotFound."""
-        try:
-            snapshot = self._lifecycle.load(snapshot_id)
-        except Unreadable:
-            raise Internal from None
-        if snapshot is None or snapshot.tenant != tenant:
-            raise NotFound
-        return snapshot
+        return self._lifecycle.owned(tenant, snapshot_id)
 
     def destroy(self, tenant: str, snapshot_id: str) -> Snapshot:
         """Wish it gone; the record after what could be done at once."""
