@@ -67,6 +67,17 @@ def test_a_create_goes_on_to_the_next_pool_of_its_route() -> None:
     assert box.server.pool_id == "beta"
 
 
+def test_nothing_is_made_of_a_snapshot_there_until_the_pool_is_back() -> None:
+    scene = Scene()
+    request = SnapshotRequest(request_id="r", fingerprint=b"")
+    taken = scene.router.take_snapshot(TENANT, scene.made().id, request, wait_seconds=20)
+    scene.pools.remove("alpha")
+    with pytest.raises(PoolRemoved):
+        scene.ask("k", snapshot_id=taken.record_id)
+    scene.pools.restore("alpha")
+    assert scene.ask("k", snapshot_id=taken.record_id).status == 201
+
+
 def is_protocol(kind: object) -> bool:
     return isinstance(kind, type) and Protocol in kind.__bases__
 

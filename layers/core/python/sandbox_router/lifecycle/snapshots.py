@@ -157,7 +157,7 @@ class Snapshotting:
 
     def pinned(self, tenant: str, spec: Spec) -> Spec:
         """The spec with what its snapshot is made from, if it names one; raises Invalid, NotRunning
-        where that is nothing to make a sandbox from.
+        where that is nothing to make a sandbox from, PoolRemoved where nobody could be asked.
         """
         if spec.snapshot_id is None:
             return spec
@@ -171,6 +171,7 @@ class Snapshotting:
             raise NotRunning(f"the snapshot is {snapshot.state}")
         if self._clock.now() >= snapshot.expires_at:
             raise NotRunning("the snapshot has expired")
+        profile_of(self._lifecycle.pools, snapshot.pool_id)
         shape = spec.shape if spec.sized else snapshot.shape
         pinned = Pinned(snapshot.pool_id, snapshot.capture_id, snapshot.shape)
         return replace(spec, pinned=pinned, shape=shape)

@@ -274,7 +274,7 @@ class PoolRemoved(Refused):
 
     code, klass, status = "pool_removed", FailureClass.OUTAGE, 503
     elsewhere = True
-    title = "The pool of this sandbox is no longer configured"
+    title = "The pool this is in is no longer configured"
 
 
 class Permission(Refused):
