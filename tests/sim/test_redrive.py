@@ -10,12 +10,12 @@ from sandbox_router.model.sandbox import State
 from tests.sim.lives import live
 from tests.sim.world import TENANT, World
 
-UNKNOWN = "sbx-aaaaaaaaaaaaaaaaaaaaaaaaaa"
+UNKNOWN = ("sbx-" + "a" * 26, "snap-" + "a" * 26, "")
 
 
 def redriven(world: World, seed: int) -> None:
-    """Every message there may ever have been, twice over, and one about nothing we know."""
-    ids = [box.id for box in world.boxes()] * 2 + [UNKNOWN]
+    """Every message there may ever have been, twice over, and some about nothing we know."""
+    ids = [record.id for record in world.records()] * 2 + [*UNKNOWN]
     random.Random(seed).shuffle(ids)
     for number, id_ in enumerate(ids):
         world.queue.send(("create", "teardown")[number % 2], id_)
