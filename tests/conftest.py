@@ -17,12 +17,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        _name_groups(items)
     if config.getoption("--long"):
         return
     long = [item for item in items if item.get_closest_marker("long")]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+def _name_groups(items: list[pytest.Item]) -> None:
+    """Put each test's group into its id, where xdist's scheduler looks for it: xdist 3.8 writes it
+    to an attribute that pytest 9.2 has no more, and scattered every group without a word.
+    """
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and hasattr(item, "_id"):
+            item._id = type(item._id).parse(f"{item.nodeid}@{group.args[0]}")
 
 
 @pytest.fixture(scope="session")
