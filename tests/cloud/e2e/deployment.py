@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from tests.cloud.synthesis import ROOT, Assembly
 from tests.local.acceptance.deployment import eventually
 
 STAGE = "live"
+EVENT_SOURCES = {"acme.orders": {"tenant": "acme", "scopes": ["sandboxes:write"]}}
 HOST_SECONDS, CALL_SECONDS = 20.0, 60.0
 
 
@@ -57,7 +59,10 @@ class Cloud:
         self.provider = Child(command, env, ROOT, state.host_log)
         found = eventually(lambda: hosting.find(state), HOST_SECONDS)
         self.host.base_url = httpx.URL(found.url)
-        self.operator("pools", FILE=str(pools.resolved(state, found)))
+        file = pools.resolved(state, found)
+        document = {**json.loads(file.read_text()), "event_sources": EVENT_SOURCES}
+        file.write_text(json.dumps(document))
+        self.operator("pools", FILE=str(file))
 
     @cached_property
     def url(self) -> str:
