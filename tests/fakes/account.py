@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -104,6 +104,7 @@ class FakeAccount:
     page: int = 100
     faults: dict[str, deque[str]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    moments: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     boxes: dict[str, Box] = field(default_factory=dict)
     tick: Callable[[str], None] = lambda point: None
     on_create: Callable[[Order], None] = lambda order: None
@@ -204,6 +205,7 @@ class FakeAccount:
     def _called(self, op: str, subject: str) -> str:
         self.tick(f"{self.name}.{op}")
         self.calls.append((op, subject))
+        self.moments[op, subject, self.clock.now()] += 1
         script = self.faults.get(op)
         fault = script.popleft() if script else "ok"
         if fault in REFUSALS:

@@ -105,10 +105,14 @@ def check_record(box: Sandbox, vendors: Vendors, now: int, skew_ms: int) -> None
 
 
 def check_calls(boxes: Iterable[Sandbox], vendors: Mapping[str, FakeProvider], upsets: int) -> None:
-    """I22, I27, I28: whom we called. `upsets`: crashes and takeovers, each good for one repeat."""
+    """I22, I27, I28: whom we called, and how often. `upsets`: crashes and takeovers, each good for
+    one repeat. In one moment a client's looks and what they lead to are six calls at most.
+    """
     for name, vendor in vendors.items():
         creates = Counter(subject for op, subject in vendor.calls if op == "create")
         assert max(creates.values(), default=0) <= 2 + upsets, "I28: asked again and again"
+        most = max((n for (_, about, _), n in vendor.moments.items() if about), default=0)
+        assert most <= 6 + upsets, "I28: asked the same again without a pause"
         about = {subject for op, subject in vendor.calls if op in ("get", "destroy", "pause")}
         assert all(subject.startswith(f"{name}-") for subject in about), "I27: at another pool"
     for record in boxes:

@@ -31,6 +31,7 @@ DESTROY_FAULTS = (
 )
 GET_FAULTS = ("", "get:cut", "get:cut get:cut get:outage")
 VENDOR_FAULTS = (
+    " ".join(["get:cut"] * 12),
     *("", "destroy:ending", "destroy:ending destroy:kept", "get:hidden", "get:hidden find:absent"),
 )
 LIST_FAULTS = ("", "instances:skipped", "instances:absent", "instances:cut")

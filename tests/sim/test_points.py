@@ -14,7 +14,7 @@ STRIDES = {
     "power": 7,
     "captures": 23,
     "capture ends": 5,
-    "vendors": 3,
+    "vendors": 5,
 }
 """`make test` takes every so-manieth life, with all of its port calls; `make sim` all lives."""
 VENDORS = ("alpha", "faults", "power", "quirk", "shot")

@@ -6,10 +6,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from sandbox_router.lifecycle import life
+from sandbox_router.lifecycle import life, step
 from sandbox_router.model.failure import Conflicted, ProviderFailure
 from sandbox_router.model.record import Outcome
 from sandbox_router.reconcile import pool
+from tests.sim.grid import VENDOR_FAULTS
 from tests.sim.mutants.seeding import Patch, grid, mutant
 
 
@@ -17,11 +18,11 @@ from tests.sim.mutants.seeding import Patch, grid, mutant
 def _what_cannot_be_destroyed_now_counts_as_gone(patch: Patch) -> None:
     real = life.Life.failed
 
-    def failed(self: Any, step: Any, call: life.Call[Any], failure: ProviderFailure) -> Any:
+    def failed(self: Any, todo: Any, call: life.Call[Any], failure: ProviderFailure) -> Any:
         if isinstance(failure, Conflicted) and call.attempt.instance_id:
             gone = replace(call.attempt, outcome=Outcome.GONE, ended_at=0)
             return call.box.with_attempt(gone)
-        return real(self, step, call, failure)
+        return real(self, todo, call, failure)
 
     patch.setattr(life.Life, "failed", failed)
 
@@ -52,3 +53,15 @@ def _a_list_brings_back_the_dead(patch: Patch) -> None:
         real(self, blind, found)
 
     patch.setattr(pool.Reconcile, "_tell", tell)
+
+
+@mutant("I28", grid("vendors", 7, quirk="stiff", faults=VENDOR_FAULTS[0], alpha="ok", crash=0))
+def _who_does_not_answer_is_asked_again_at_once(patch: Patch) -> None:
+    real = life.Life.failed
+
+    def failed(self: Any, todo: Any, call: life.Call[Any], failure: ProviderFailure) -> Any:
+        box = real(self, todo, call, failure)
+        waits = isinstance(todo, step.AwaitReady)
+        return replace(box, step_at=self.clock.now()) if waits else box
+
+    patch.setattr(life.Life, "failed", failed)
