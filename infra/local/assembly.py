@@ -20,7 +20,7 @@ from functions.catalog import Authorizer as AuthorizerRow
 from functions.edge import wiring
 from functions.edge.log import log
 from functions.edge.settings import Settings
-from functions.workers.advance import look
+from functions.workers.advance import handler as advance
 from functions.workers.reconcile import reconcile
 from infra.local import pools
 from infra.local.authorizer import Authorizer
@@ -30,6 +30,7 @@ from infra.local.forgetful import Forgetful
 from infra.local.gateway import Gateway
 from infra.local.hosting import Host
 from infra.local.invocation import undisturbed
+from infra.local.messages import deliver
 from infra.local.objects import ObjectDoor
 from infra.local.options import Options
 from infra.local.routes import Routes, of_catalog
@@ -133,7 +134,7 @@ class Assembly:
 
     def _advance(self, record_id: str) -> None:
         with acting():
-            look(record_id)
+            deliver(advance, record_id)
 
     @property
     def _objects(self) -> FolderObjects:
