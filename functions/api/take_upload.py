@@ -18,8 +18,9 @@ def handler(call: Call, body: Nothing) -> Answer:
     takes longer is `too_slow`, and nothing was changed.
 
     Safe to repeat until it answers 204: a repeat may write the same bytes again, and after the
-    first success it does nothing, even if the file was changed since. An upload can be taken for
-    24 hours; its bytes are forgotten once they are in place.
+    first success it does nothing, even if the file was changed since; of two at once the slower
+    writes last. An upload can be taken for 24 hours; its bytes are forgotten once they are in
+    place.
     """
     seconds = wiring.seconds(call.row)
     wiring.router().take_upload(call.tenant, call.sandbox_id, call.upload_id, seconds=seconds)

@@ -10,7 +10,6 @@ import json
 from dataclasses import dataclass
 
 from sandbox_router.model.failure import (
-    Effect,
     Failure,
     Forbidden,
     Internal,
@@ -22,6 +21,7 @@ from sandbox_router.model.failure import (
     Unknown,
     WrongMediaType,
 )
+from sandbox_router.model.failure_class import Effect
 from sandbox_router.model.problem import problem
 
 REQUEST_ID = "$context.requestId"

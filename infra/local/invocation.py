@@ -15,14 +15,8 @@ from functions.edge.stream import Streamed
 from infra.local.authorizer import Authorizer, Denied
 from infra.local.proxy_event import Call, Headers, Malformed, Reply, Target, proxy_event, reply_of
 from infra.local.routes import Context, Route
-from sandbox_router.model.failure import (
-    Effect,
-    Failure,
-    Internal,
-    Invalid,
-    StoreBusy,
-    Unauthenticated,
-)
+from sandbox_router.model.failure import Failure, Internal, Invalid, StoreBusy, Unauthenticated
+from sandbox_router.model.failure_class import Effect
 from sandbox_router.model.problem import problem
 
 Around = Callable[[Call], AbstractContextManager[object]]

@@ -10,7 +10,8 @@ import pytest
 from functions.catalog import HTTP
 from infra.local.invocation import refusal
 from infra.local.proxy_event import Reply
-from sandbox_router.model.failure import Effect, NotFound, StoreBusy, Unauthenticated
+from sandbox_router.model.failure import NotFound, StoreBusy, Unauthenticated
+from sandbox_router.model.failure_class import Effect
 from tests.cloud.synthesis import Assembly, Resource
 
 REQUEST_ID = "$context.requestId"

@@ -11,9 +11,7 @@ from sandbox_router.model.failure import (
     BY_CODE,
     BrokenPool,
     Conflicted,
-    Effect,
     Failure,
-    FailureClass,
     Invalid,
     Outage,
     ProviderFailure,
@@ -21,6 +19,7 @@ from sandbox_router.model.failure import (
     Unknown,
     tree,
 )
+from sandbox_router.model.failure_class import Effect, FailureClass
 from sandbox_router.model.problem import TYPE_BASE, problem
 
 ALL = tree()

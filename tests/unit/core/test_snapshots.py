@@ -278,6 +278,7 @@ def test_a_capture_that_stops_its_source_is_seen_at_once() -> None:
     profile.abilities["snapshots"]["interrupts"] = "stop"  # type: ignore[index]
     box = scene.made()
     take(scene, box.id)
+    scene.on(0.1)
     assert (scene.seen(box.id).state, scene.seen(box.id).state_reason) == (
         "paused",
         "provider_stopped",
@@ -296,6 +297,7 @@ def test_a_source_that_was_seen_paused_while_it_was_captured_is_looked_at_again(
 
     scene.moment, scene.between = (lambda point: point == "alpha.capture.done"), seen
     assert take(scene, box.id).status == 201
+    scene.on(0.1)
     assert scene.seen(box.id).state == "running"
     assert ("get", instance.id) in scene.vendor().calls
 
@@ -308,6 +310,7 @@ def test_a_snapshot_that_killed_its_source_has_it_looked_at() -> None:
     scene.clock.sleep(1)
     scene.vendor().answers["capture"] = [Unknown()]
     take(scene, box.id)
+    scene.on(0.1)
     assert scene.seen(box.id).missing_since is not None
     scene.on(10)
     assert scene.seen(box.id).state == "lost"

@@ -145,6 +145,7 @@ def test_a_snapshot_of_what_the_provider_lost_is_no_open_question(world: World) 
     got = take(sandbox_id, key="k")
     assert (got.status, got.code, got.json["outcome"]) == (409, Gone.code, "none")
     assert [a["outcome"] for a in got.json["attempts"]] == ["refused"]
+    world.router.advance(sandbox_id)
     world.clock.sleep(30)
     world.router.advance(sandbox_id)
     assert on("get_sandbox", sandbox_id).json["state"] == "lost"

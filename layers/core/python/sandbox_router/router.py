@@ -154,7 +154,7 @@ class Router:
                 box = source()
                 runs = reply.status == 201 and box.state is State.RUNNING  # or was seen paused
                 if not runs or self._snapshots.stops(box):
-                    self._wishes.look(box)
+                    self._wishes.look_soon(box)
         return reply
 
     def snapshot(self, tenant: str, snapshot_id: str) -> Snapshot:

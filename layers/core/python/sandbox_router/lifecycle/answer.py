@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
-from ..model.failure import BY_CODE, Destroyed, Failure, FailureClass, NoPool
+from ..model.failure import BY_CODE, Destroyed, Failure, NoPool
+from ..model.failure_class import FailureClass
 from ..model.problem import problem
 from ..model.record import Record
 from ..model.sandbox import Sandbox

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..model.failure import BY_CODE, FailureClass, NoPool, ProviderFailure, Unsupported
+from ..model.failure import BY_CODE, NoPool, ProviderFailure, Unsupported
+from ..model.failure_class import FailureClass
 from ..model.record import Attempt, Outcome
 from ..model.sandbox import Sandbox, State
 from .attempts import MAX_ASKS

@@ -17,7 +17,7 @@ from ..model.record import Wish
 from ..model.sandbox import Sandbox, State
 from ..ports import Extends, Ids, Pauses, Pools
 from ..store import Entry
-from .advance import Lifecycle
+from .advance import Lifecycle, queue_of
 from .lasting import profile_of
 
 IDLE_PARTS = 20
@@ -86,6 +86,12 @@ class Wishes:
         if box.state not in (State.RUNNING, State.PAUSED):
             return self._advanced(box)
         return self._asked(box, "wish_look", self._wish("look"))
+
+    def look_soon(self, box: Sandbox) -> None:
+        """Have a worker look at the provider: the caller has no time left for it."""
+        wish = self._wish("look")
+        self._store.wish(box, "wish_look", wish, Entry(wish.at, "wish.look", box.state))
+        self._lifecycle.queue.send(queue_of(box), box.id)
 
     def relabel(self, box: Sandbox, labels: Mapping[str, str]) -> Sandbox:
         """Other labels; they live in our record, whatever the provider retains."""
