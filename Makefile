@@ -27,8 +27,8 @@ deploy_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(DEPLOY_LOCKS) infra/
 emulator_stamp = $$( { echo "$(CURDIR)"; $(PYTHON) -VV; cat $(EMULATOR_LOCKS); } | cksum)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-deploy setup-aws setup-e2e lock run stop test check unit sim mutants openapi synth \
-  deploy pools key e2e clean chaos bench
+.PHONY: help setup setup-test setup-deploy setup-aws setup-e2e lock run stop test check unit deployed sim mutants openapi \
+  synth deploy pools key e2e clean chaos bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,9 @@ check: setup-test ## lint, format and types only
 
 unit: setup-test ## the fast tests
 	@$(PY) -m pytest tests/unit tests/architecture
+
+deployed: setup-test ## what AWS will run, by the Python of its functions (PYTHON=python3.13 VENV=.venv-deployed)
+	@$(PY) -m pytest $(PYTEST_ARGS) tests/unit tests/contract/ports tests/contract/providers
 
 sim: setup-test ## the long simulation, and how late each net alone is
 	@$(PY) -m pytest $(PYTEST_ARGS) tests/sim --long
