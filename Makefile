@@ -123,7 +123,7 @@ e2e: setup-e2e ## deploy to an emulator of AWS on this machine, and use it over 
 	@E2E=1 $(PY) -m pytest -n 2 --dist loadgroup tests/cloud/e2e
 
 clean: ## remove the venvs, what was built and the caches; records of sandboxes (STATE) stay
-	@rm -rf $(VENV) .venv-deploy .venv-ministack .build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-deploy .venv-deployed .venv-ministack .build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 chaos: setup-test ## kills and stops of real processes under load (KILLS=, SEED=, CLIENTS=)
