@@ -10,10 +10,10 @@ import pytest
 from tests.sim.grid import FAMILIES, chosen, told
 
 STRIDES = {
-    "creates": 37,
+    "creates": 41,
     "nets": 7,
     "destroys": 16,
-    "rivals": 31,
+    "rivals": 37,
     "twice": 9,
     "vendors": 37,
     "captures": 41,

@@ -9,12 +9,12 @@ from tests.sim.points import LIVES, deaths, lives
 from tests.sim.scenario import Scenario
 
 STRIDES = {
-    "creates": 9,
-    "destroys": 5,
+    "creates": 13,
+    "destroys": 8,
     "power": 7,
-    "captures": 23,
-    "capture ends": 5,
-    "vendors": 5,
+    "captures": 25,
+    "capture ends": 6,
+    "vendors": 7,
 }
 """`make test` takes every so-manieth life, with all of its port calls; `make sim` all lives."""
 VENDORS = ("alpha", "faults", "power", "quirk", "shot")

@@ -12,7 +12,7 @@ from tests.sim.race import Act, Race
 from tests.sim.scenario import RIVALS_OF
 from tests.sim.world import World
 
-SEEDS, LONG_SEEDS, BATCHES = 1_200, 40_000, 12
+SEEDS, LONG_SEEDS, BATCHES = 1_080, 40_000, 12
 FAULTS = ("ok", "ok", "lost", "cut", "late", "slow", "capacity", "forbidden")
 ACTS = tuple(name for name in RIVALS_OF if name[0].isalpha() and name != "other")
 ON_SHOTS = ("take", "take", "untake", "31 take", "worker", "destroy", "reconcile")

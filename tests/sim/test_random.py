@@ -7,7 +7,7 @@ import pytest
 from tests.sim.blame import telling
 from tests.sim.lives import live
 
-SEEDS, LONG_SEEDS, BATCHES = 800, 40_000, 32
+SEEDS, LONG_SEEDS, BATCHES = 640, 40_000, 32
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))

@@ -12,7 +12,7 @@ from tests.sim.lives import live
 from tests.sim.sometimes import EVERY
 from tests.sim.world import World
 
-LIVES, SCENARIOS = 200, 120
+LIVES, SCENARIOS = 200, 50
 DAMAGE = {"state": "unheard_of"}
 
 
