@@ -106,9 +106,8 @@ class World(Clients):
             for name in names
         }
         lag, interrupts = (lag_ms + 999) // 1000, "stop" if stops else "pause"
-        self.pools = FakePools(
-            self.providers, profile(idempotent=idempotent, lag=lag, interrupts=interrupts)
-        )
+        made_of = profile(idempotent=idempotent, lag=lag, interrupts=interrupts)
+        self.pools = FakePools(self.providers, made_of)
         self.nets, self.skew_ms = nets, skew_ms
         self._clocks = itertools.cycle((0, skew_ms, -skew_ms))
         self.swept_at = self.reconciled_at = self.guarded_at = START
@@ -117,9 +116,8 @@ class World(Clients):
         self._checked: object = None
         self._streamed: list[str] = []
         self._fast = isinstance(self.memory, FastTable)
-        self.watcher = checks.Watcher(
-            self.clock, self.memory, self.providers, self.sometimes, 2 * skew_ms
-        )
+        eyes = (self.clock, self.memory, self.providers, self.sometimes, 2 * skew_ms)
+        self.watcher = checks.Watcher(*eyes)
         if self._fast:
             self.memory.watch = self.watcher
         self.boot()
