@@ -147,15 +147,18 @@ class Router:
         """Begin a snapshot of a running sandbox, once per key. Where taking it stops the sandbox,
         or may have, the sandbox is looked at.
         """
-        source = partial(self._used, tenant, sandbox_id)
+        source = partial(self._seen, tenant, sandbox_id)
         reply = self._snapshots.take(tenant, request, source, wait_seconds)
-        if not reply.replayed and wait_seconds:
+        if not reply.replayed:
             with suppress(Failure):  # the snapshot is taken all the same
-                box = source()
-                runs = reply.status == 201 and box.state is State.RUNNING  # or was seen paused
-                if not runs or self._snapshots.stops(box):
-                    self._wishes.look_soon(box)
+                self._after_snapshot(source(), reply, wait_seconds)
         return reply
+
+    def _after_snapshot(self, box: Sandbox, reply: Reply, waited: float) -> None:
+        self._wishes.touch(box)
+        runs = reply.status == 201 and box.state is State.RUNNING  # or was seen paused
+        if waited and (not runs or self._snapshots.stops(box)):
+            self._wishes.look_soon(box)
 
     def snapshot(self, tenant: str, snapshot_id: str) -> Snapshot:
         """The record of a snapshot."""

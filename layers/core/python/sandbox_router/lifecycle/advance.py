@@ -65,8 +65,11 @@ class Work(Generic[R]):
         return self.box != self.stored
 
     def became(self, box: R, now: int) -> None:
-        """Take the changed record and note what an auditor would want to know."""
-        was = self.box
+        """Take the changed record and note what an auditor would want to know: never before what
+        was noted already, whatever this machine's clock says.
+        """
+        was, noted = self.box, len(self.entries)
+        now = max(now, was.logged_at, was.created_at)
         if box.state is not was.state:
             reason = box.state_reason
             self.entries.append(
@@ -76,7 +79,7 @@ class Work(Generic[R]):
             known = was.attempts[attempt.n - 1] if attempt.n <= len(was.attempts) else None
             if known is None or known.outcome is not attempt.outcome:
                 self.entries.append(_attempt_entry(box, attempt, now))
-        self.box = box
+        self.box = box if len(self.entries) == noted else replace(box, logged_at=now)
 
 
 def _attempt_entry(box: Record, attempt: Attempt, now: int) -> Entry:

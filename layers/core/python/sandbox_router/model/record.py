@@ -101,8 +101,8 @@ class Record(ABC):
     create_until: what is not there by then has failed. epoch, nonce, lease_until: the claim. news:
     counts wishes and unfenced facts, so that no decision is saved that has not seen them.
     answered_look: the wish to look last dealt with.
-    missing_since: when the provider first said it is gone though nobody asked. sealed: the secrets
-    of the request, until it has begun.
+    missing_since: when the provider first said it is gone though nobody asked. logged_at: the time
+    of the last audit entry. sealed: the secrets of the request, until it has begun.
     """
 
     id: str
@@ -130,6 +130,7 @@ class Record(ABC):
     step_at: int = 0
     step_tries: int = 0
     missing_since: int | None = None
+    logged_at: int = 0
 
     @property
     @abstractmethod

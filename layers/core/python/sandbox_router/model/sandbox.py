@@ -124,4 +124,4 @@ class Sandbox(Record):
     def running_ms(self, now: int) -> int:
         """How long it has run so far."""
         since = self.running_since
-        return self.billed_ms + (0 if since is None else now - since)
+        return self.billed_ms + (0 if since is None else max(now - since, 0))
