@@ -29,9 +29,9 @@ def logged() -> Iterator[io.StringIO]:
     log()
     ours = logging.getLogger("sandbox-router")
     (handler,) = (h for h in ours.handlers if isinstance(h, logging.StreamHandler))
-    level, stream = ours.level, handler.setStream(io.StringIO())
+    level, stream, lines = ours.level, handler.stream, io.StringIO()
+    handler.stream = lines  # not setStream: what it wrote to may be closed
     ours.setLevel(logging.DEBUG)
-    assert isinstance(handler.stream, io.StringIO)
-    yield handler.stream
+    yield lines
     ours.setLevel(level)
-    handler.setStream(stream)
+    handler.stream = stream
