@@ -14,6 +14,7 @@ import itertools
 import random
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from sandbox_router.model.failure import Failure
@@ -90,21 +91,19 @@ class World(Clients):
         self.ticks = self.crashes = self.rivals = self._stands = self._stood_at = 0
         self.points: list[str] = []
         self.sometimes: Counter[str] = Counter()
-        self.providers = {
-            name: FakeProvider(
-                name,
-                self.clock,
-                idempotent=idempotent,
-                list_lag_ms=lag_ms,
-                limits=limits,
-                tick=self.tick,
-                on_create=self._intent_exists,
-                on_capture=self._shot_is_intended,
-                captures_repeat=idempotent,
-                captures_stop=stops,
-            )
-            for name in names
-        }
+        vendor = partial(
+            FakeProvider,
+            clock=self.clock,
+            idempotent=idempotent,
+            list_lag_ms=lag_ms,
+            limits=limits,
+            tick=self.tick,
+            on_create=self._intent_exists,
+            on_capture=self._shot_is_intended,
+            captures_repeat=idempotent,
+            captures_stop=stops,
+        )
+        self.providers = {name: vendor(name) for name in names}
         lag, interrupts = (lag_ms + 999) // 1000, "stop" if stops else "pause"
         made_of = profile(idempotent=idempotent, lag=lag, interrupts=interrupts)
         self.pools = FakePools(self.providers, made_of)

@@ -12,6 +12,7 @@ from sandbox_router.lifecycle.snapshots import SnapshotRequest
 from sandbox_router.model.failure import PoolRemoved
 from sandbox_router.model.sandbox import State
 from sandbox_router.ports import Command, Provider, abilities
+from tests.fakes.account import FakeAccount
 from tests.sim.world import TENANT
 from tests.unit.core.scenes import Scene
 
@@ -76,6 +77,20 @@ def test_nothing_is_made_of_a_snapshot_there_until_the_pool_is_back() -> None:
         scene.ask("k", snapshot_id=taken.record_id)
     scene.pools.restore("alpha")
     assert scene.ask("k", snapshot_id=taken.record_id).status == 201
+
+
+def test_a_snapshot_whose_pools_id_is_another_kinds_waits_and_breaks_nobody() -> None:
+    scene = Scene()
+    request = SnapshotRequest(request_id="r", fingerprint=b"")
+    taken = scene.router.take_snapshot(TENANT, scene.made().id, request, wait_seconds=20)
+    able = scene.providers["alpha"]
+    scene.providers["alpha"] = FakeAccount("alpha", scene.clock)  # type: ignore[assignment]
+    scene.pools._providers = scene.providers
+    snapshot_id = taken.record_id or ""
+    assert scene.router.destroy_snapshot(TENANT, snapshot_id).state == "deleting"
+    scene.providers["alpha"] = able
+    scene.on(60)
+    assert scene.router.snapshot(TENANT, snapshot_id).state == "deleted"
 
 
 def is_protocol(kind: object) -> bool:

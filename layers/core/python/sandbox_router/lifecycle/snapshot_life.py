@@ -15,6 +15,7 @@ from ..ports import Instance, Order, Snapshots
 from . import step as s
 from .attempts import MAX_ASKS, attempted, settled
 from .captures import Captures, Made
+from .lasting import Nobody
 from .life import Call, Life, Maker
 
 
@@ -139,10 +140,12 @@ class SnapshotLife(Life[Snapshot]):
         return snapshot_view(box)
 
     def maker(self, box: Snapshot, attempt: Attempt) -> Maker:
-        """The account, as one that makes captures."""
+        """The account, as one that makes captures; nobody, where its pool's id is another kind's by
+        now.
+        """
         account = self.pools.provider(attempt.pool_id)
-        assert isinstance(account, Snapshots)
-        return Captures(account, self.deployment, box)
+        able = account if isinstance(account, Snapshots) else Nobody()
+        return Captures(able, self.deployment, box)
 
     def tags(self, box: Snapshot, attempt: Attempt) -> Mapping[str, str]:
         """None: its name is what it is found by."""
